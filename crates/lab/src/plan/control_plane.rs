@@ -1,0 +1,147 @@
+//! etcd, API server, controller manager and scheduler on the node that hosts them, and the rights of our own actors.
+
+use std::net::IpAddr;
+
+use super::{Daemon, Probe, Step, words, write, write_secret};
+use crate::pki::{Actor, Pki};
+use crate::topology::{Machine, Topology};
+
+/// Where the API server listens.
+pub const API_PORT: u16 = 6443;
+/// Directory of keys and kubeconfigs on a node.
+pub(super) const DIRECTORY: &str = "/etc/kubernetes";
+
+/// What the cluster manager and the agents may do.
+const RBAC: &str = include_str!("rbac.yaml");
+
+/// Keys, etcd, the API server and its two companions.
+pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<Step> {
+    let mut steps = keys(pki);
+    let local = format!("https://127.0.0.1:{API_PORT}");
+    for actor in [Actor::Admin, Actor::ControllerManager, Actor::Scheduler] {
+        steps.push(write_secret(&kubeconfig_path(actor), pki.kubeconfig(actor, &local)));
+    }
+    steps.push(Step::Start(etcd()));
+    steps.push(Step::Start(api_server(topology, machine)));
+    let admin = kubeconfig_path(Actor::Admin);
+    steps.push(Step::Feed {
+        argv: words(&format!("kubectl --kubeconfig {admin} apply -f -")),
+        input: RBAC.to_owned(),
+    });
+    steps.push(Step::Together(vec![vec![Step::Start(controller_manager())], vec![Step::Start(scheduler())]]));
+    steps
+}
+
+/// Waits until every node has registered and is ready for pods.
+pub(super) fn final_steps(topology: &Topology) -> Vec<Step> {
+    if !topology.kubernetes.kubelets {
+        return vec![];
+    }
+    let nodes = topology.nodes().map(|node| format!("node/{}", node.name)).collect::<Vec<_>>().join(" ");
+    let kubectl =
+        format!("kubectl --kubeconfig {} wait {nodes} --timeout=120s", kubeconfig_path(Actor::Admin));
+    vec![
+        Step::Run(words(&format!("{kubectl} --for=create"))),
+        Step::Run(words(&format!("{kubectl} --for=condition=Ready"))),
+    ]
+}
+
+/// Path of an actor's kubeconfig on its node.
+pub(super) fn kubeconfig_path(actor: Actor<'_>) -> String {
+    format!("{DIRECTORY}/{}.kubeconfig", actor.slug())
+}
+
+fn keys(pki: &Pki) -> Vec<Step> {
+    let mut steps = vec![
+        write(&format!("{DIRECTORY}/pki/ca.crt"), &pki.authority.certificate),
+        write_secret(&format!("{DIRECTORY}/pki/ca.key"), &pki.authority.key),
+        write(&format!("{DIRECTORY}/pki/sa.pub"), &pki.service_accounts.certificate),
+        write_secret(&format!("{DIRECTORY}/pki/sa.key"), &pki.service_accounts.key),
+    ];
+    for actor in [Actor::ApiServer, Actor::ApiServerToKubelets, Actor::ApiServerToExtensions] {
+        let identity = pki.of(actor);
+        steps.push(write(&format!("{DIRECTORY}/pki/{}.crt", actor.slug()), &identity.certificate));
+        steps.push(write_secret(&format!("{DIRECTORY}/pki/{}.key", actor.slug()), &identity.key));
+    }
+    steps
+}
+
+fn etcd() -> Daemon {
+    Daemon {
+        name: "etcd".to_owned(),
+        // Plain HTTP on the loopback of this machine's own namespace; nothing survives the lab, so nothing is synced.
+        argv: words(
+            "etcd --name=lab --data-dir=/var/lib/etcd --listen-client-urls=http://127.0.0.1:2379 \
+             --advertise-client-urls=http://127.0.0.1:2379 --listen-peer-urls=http://127.0.0.1:2380 \
+             --initial-advertise-peer-urls=http://127.0.0.1:2380 --initial-cluster=lab=http://127.0.0.1:2380 \
+             --unsafe-no-fsync --log-level=warn",
+        ),
+        ready: Probe::tcp("127.0.0.1:2379"),
+        after: vec![],
+    }
+}
+
+fn api_server(topology: &Topology, machine: &Machine) -> Daemon {
+    let services = join(topology.kubernetes.service_subnets.iter());
+    let advertise =
+        machine.addresses().iter().find(|a| a.is_ipv4()).map(IpAddr::to_string).unwrap_or_default();
+    let pki = format!("{DIRECTORY}/pki");
+    let argv = words(&format!(
+        "kube-apiserver --etcd-servers=http://127.0.0.1:2379 --secure-port={API_PORT} --bind-address=:: \
+         --advertise-address={advertise} --service-cluster-ip-range={services} --authorization-mode=Node,RBAC \
+         --enable-admission-plugins=NodeRestriction --allow-privileged=true --client-ca-file={pki}/ca.crt \
+         --tls-cert-file={pki}/apiserver.crt --tls-private-key-file={pki}/apiserver.key \
+         --kubelet-certificate-authority={pki}/ca.crt \
+         --kubelet-client-certificate={pki}/apiserver-kubelet-client.crt \
+         --kubelet-client-key={pki}/apiserver-kubelet-client.key --kubelet-preferred-address-types=InternalIP \
+         --service-account-issuer=https://kubernetes.default.svc.cluster.local \
+         --service-account-key-file={pki}/sa.pub --service-account-signing-key-file={pki}/sa.key \
+         --requestheader-client-ca-file={pki}/ca.crt --requestheader-allowed-names=front-proxy-client \
+         --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
+         --requestheader-extra-headers-prefix=X-Remote-Extra- \
+         --proxy-client-cert-file={pki}/front-proxy-client.crt --proxy-client-key-file={pki}/front-proxy-client.key \
+         --enable-aggregator-routing=true --profiling=false"
+    ));
+    let probe = format!("kubectl --kubeconfig {} get --raw /readyz", kubeconfig_path(Actor::Admin));
+    Daemon {
+        name: "kube-apiserver".to_owned(),
+        argv,
+        ready: Probe::command("the API server to be ready", words(&probe)),
+        after: vec![],
+    }
+}
+
+fn controller_manager() -> Daemon {
+    let config = kubeconfig_path(Actor::ControllerManager);
+    let pki = format!("{DIRECTORY}/pki");
+    Daemon {
+        name: "kube-controller-manager".to_owned(),
+        argv: words(&format!(
+            "kube-controller-manager --kubeconfig={config} --authentication-kubeconfig={config} \
+             --authorization-kubeconfig={config} --bind-address=127.0.0.1 --leader-elect=false \
+             --use-service-account-credentials=true --service-account-private-key-file={pki}/sa.key \
+             --root-ca-file={pki}/ca.crt --cluster-signing-cert-file={pki}/ca.crt \
+             --cluster-signing-key-file={pki}/ca.key --profiling=false"
+        )),
+        ready: Probe::tcp("127.0.0.1:10257"),
+        after: vec![],
+    }
+}
+
+fn scheduler() -> Daemon {
+    let config = kubeconfig_path(Actor::Scheduler);
+    Daemon {
+        name: "kube-scheduler".to_owned(),
+        argv: words(&format!(
+            "kube-scheduler --kubeconfig={config} --authentication-kubeconfig={config} \
+             --authorization-kubeconfig={config} --bind-address=127.0.0.1 --leader-elect=false --profiling=false"
+        )),
+        ready: Probe::tcp("127.0.0.1:10259"),
+        after: vec![],
+    }
+}
+
+/// Joins with commas.
+pub(super) fn join<T: ToString>(items: impl Iterator<Item = T>) -> String {
+    items.map(|item| item.to_string()).collect::<Vec<_>>().join(",")
+}

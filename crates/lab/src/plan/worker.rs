@@ -1,0 +1,151 @@
+//! containerd, the reference bridge plugin and the kubelet of a node.
+
+use serde_json::json;
+
+use super::control_plane::{API_PORT, DIRECTORY, join, kubeconfig_path};
+use super::{Daemon, Place, Probe, Step, words, write, write_secret};
+use crate::pki::{Actor, Pki, nth_address};
+use crate::topology::{Machine, Topology};
+
+const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
+
+/// Parent of all control groups of a lab's containers.
+pub fn cgroup_of(lab: &str) -> String {
+    format!("underlay-lab-{lab}")
+}
+
+/// containerd, and the plugin configuration it waits for.
+pub(super) fn runtime(topology: &Topology, machine: &Machine, index: usize, place: &Place) -> Vec<Step> {
+    vec![
+        write("/etc/containerd/config.toml", containerd_config(&place.sandbox_image)),
+        write("/etc/cni/net.d/10-bridge.conflist", bridge_conflist(topology, machine, index)),
+        Step::Start(Daemon {
+            name: "containerd".to_owned(),
+            argv: words("containerd --config /etc/containerd/config.toml --log-level warn"),
+            ready: Probe::socket(CONTAINERD_SOCKET),
+            after: vec![],
+        }),
+    ]
+}
+
+/// The kubelet, once the API server answers.
+pub(super) fn kubelet(
+    topology: &Topology,
+    machine: &Machine,
+    control_plane: bool,
+    pki: &Pki,
+    place: &Place,
+) -> Vec<Step> {
+    let name = &machine.name;
+    let Some(server) = topology.control_plane().and_then(|node| node.addresses().first().copied()) else {
+        return vec![];
+    };
+    let server = std::net::SocketAddr::new(server, API_PORT);
+    let (me, agent) = (Actor::Kubelet(name), Actor::Agent(name));
+    let identity = pki.of(me);
+    let node_ip = join(machine.addresses().iter());
+    let mut argv = words(&format!(
+        "kubelet --config={DIRECTORY}/kubelet.yaml --kubeconfig={} --hostname-override={name} --node-ip={node_ip} \
+         --root-dir=/var/lib/kubelet",
+        kubeconfig_path(me)
+    ));
+    if control_plane {
+        argv.extend(words(
+            "--register-with-taints=node-role.kubernetes.io/control-plane=:NoSchedule \
+             --node-labels=node.kubernetes.io/exclude-from-external-load-balancers=",
+        ));
+    }
+    vec![
+        write(&format!("{DIRECTORY}/pki/ca.crt"), &pki.authority.certificate),
+        write(&format!("{DIRECTORY}/pki/kubelet.crt"), &identity.certificate),
+        write_secret(&format!("{DIRECTORY}/pki/kubelet.key"), &identity.key),
+        write_secret(&kubeconfig_path(me), pki.kubeconfig(me, &format!("https://{server}"))),
+        write_secret(&kubeconfig_path(agent), pki.kubeconfig(agent, &format!("https://{server}"))),
+        write(&format!("{DIRECTORY}/kubelet.yaml"), kubelet_config(topology, name, place)),
+        Step::Wait(Probe::tcp(&server.to_string())),
+        Step::Start(Daemon {
+            name: "kubelet".to_owned(),
+            argv,
+            ready: Probe::tcp("127.0.0.1:10248"),
+            after: vec![],
+        }),
+    ]
+}
+
+fn containerd_config(sandbox_image: &str) -> String {
+    format!(
+        r#"version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+[grpc]
+  address = "{CONTAINERD_SOCKET}"
+[plugins.'io.containerd.cri.v1.images']
+  snapshotter = "overlayfs"
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = "{sandbox_image}"
+[plugins.'io.containerd.cri.v1.runtime']
+  # A machine's root may lack CAP_SYS_RESOURCE: then scores are kept where they may be.
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+  bin_dirs = ["/opt/cni/bin", "/usr/lib/cni"]
+  conf_dir = "/etc/cni/net.d"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+"#
+    )
+}
+
+/// The reference bridge plugin with the node's part of the pod subnets.
+fn bridge_conflist(topology: &Topology, machine: &Machine, index: usize) -> String {
+    let subnets = topology.kubernetes.pod_subnets_of(index);
+    let ranges: Vec<_> = subnets.iter().map(|subnet| json!([{ "subnet": subnet }])).collect();
+    let routes: Vec<_> = subnets
+        .iter()
+        .map(|subnet| json!({ "dst": if subnet.addr().is_ipv4() { "0.0.0.0/0" } else { "::/0" } }))
+        .collect();
+    let mtu = machine.uplink().map_or(1500, |uplink| uplink.mtu);
+    let conflist = json!({
+        "cniVersion": "1.0.0",
+        "name": "lab",
+        "plugins": [{
+            "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "mtu": mtu,
+            "ipam": { "type": "host-local", "dataDir": "/run/cni-ipam", "ranges": ranges, "routes": routes },
+        }],
+    });
+    format!("{conflist:#}\n")
+}
+
+fn kubelet_config(topology: &Topology, node: &str, place: &Place) -> String {
+    let dns: Vec<String> =
+        topology.kubernetes.service_subnets.iter().filter_map(|subnet| nth_address(subnet, 10)).collect();
+    let config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {
+            "anonymous": { "enabled": false },
+            "webhook": { "enabled": true },
+            "x509": { "clientCAFile": format!("{DIRECTORY}/pki/ca.crt") },
+        },
+        "authorization": { "mode": "Webhook" },
+        "tlsCertFile": format!("{DIRECTORY}/pki/kubelet.crt"),
+        "tlsPrivateKeyFile": format!("{DIRECTORY}/pki/kubelet.key"),
+        "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
+        "clusterDNS": dns,
+        "clusterDomain": "cluster.local",
+        "resolvConf": "/etc/resolv.conf",
+        // Nodes share one kernel: no node owns the machine's resources, and cgroup v1 will do.
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": format!("/{}/{node}", cgroup_of(&place.lab)),
+        "cgroupsPerQOS": false,
+        "enforceNodeAllocatable": [],
+        "failCgroupV1": false,
+        "failSwapOn": false,
+        // A full disk of the developer must not evict pods.
+        "evictionHard": {},
+        "imageGCHighThresholdPercent": 100,
+        "maxPods": 250,
+        "serializeImagePulls": false,
+    });
+    format!("{config:#}\n")
+}

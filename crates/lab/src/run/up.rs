@@ -1,0 +1,79 @@
+//! Brings a lab up and tells how far it is.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::down;
+use super::events::{Event, EventReader};
+use super::steps::tail;
+use crate::artifacts::Artifacts;
+use crate::error::{Doing, LabError};
+use crate::state::Lab;
+use crate::topology::Topology;
+
+/// How long a lab may take before we give up on it.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Brings a lab up; calls back with every event. Takes it down again if it fails, unless told to keep it.
+pub fn up(
+    lab: &Lab,
+    topology: &Topology,
+    program: &Path,
+    keep_failed: bool,
+    progress: impl FnMut(&Event),
+) -> Result<(), LabError> {
+    must_be_root()?;
+    Artifacts::find()?;
+    lab.create()?;
+    let result = start(lab, topology, program).and_then(|()| follow(lab, progress));
+    if result.is_err() && !keep_failed {
+        down::down(lab)?;
+    }
+    result
+}
+
+/// Namespaces and mounts need root.
+pub fn must_be_root() -> Result<(), LabError> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    Err(LabError::refused("a lab needs root for namespaces and mounts: run the same command with sudo"))
+}
+
+fn start(lab: &Lab, topology: &Topology, program: &Path) -> Result<(), LabError> {
+    lab.save_topology(topology)?;
+    let status = Command::new(program)
+        .args(["lab", "launch"])
+        .arg(lab.directory())
+        .status()
+        .doing(|| format!("running {}", program.display()))?;
+    if status.success() { Ok(()) } else { Err(LabError::failed("the lab's first process did not start", "")) }
+}
+
+fn follow(lab: &Lab, mut progress: impl FnMut(&Event)) -> Result<(), LabError> {
+    let mut reader = EventReader::default();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        for event in reader.read(&lab.events()) {
+            progress(&event);
+            match event {
+                Event::Complete => return Ok(()),
+                Event::Failed { text } => {
+                    let (what, detail) = text.split_once('\n').unwrap_or((&text, ""));
+                    return Err(LabError::failed(what, detail));
+                }
+                _ => {}
+            }
+        }
+        if lab.first_process().is_none() {
+            let log = tail(&lab.directory().join("init.log"), 8);
+            return Err(LabError::failed("the lab's first process ended", log));
+        }
+        if Instant::now() > deadline {
+            return Err(LabError::failed(format!("the lab was not up after {PATIENCE:?}"), ""));
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
