@@ -126,7 +126,8 @@ pub(super) fn zone() -> Vec<Step> {
              --pidfile=/run/ovn/ovn-northd.pid -vconsole:info -vsyslog:off -vfile:off",
         ),
         ready: Probe::command("ovn-northd to answer", words("ovn-appctl -t ovn-northd version")),
-        after: vec![],
+        // The controller may crash on a southbound database that northd has not filled yet (seen with OVN 25.03).
+        after: vec![words("ovn-nbctl --timeout=60 --wait=sb sync")],
     };
     let controller = Daemon {
         name: "ovn-controller".to_owned(),
@@ -137,7 +138,7 @@ pub(super) fn zone() -> Vec<Step> {
         ready: Probe::command("ovn-controller to answer", words("ovn-appctl -t ovn-controller version")),
         after: vec![],
     };
-    steps.push(Step::Together(vec![vec![Step::Start(northd)], vec![Step::Start(controller)]]));
+    steps.extend([Step::Start(northd), Step::Start(controller)]);
     steps
 }
 

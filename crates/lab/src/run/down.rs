@@ -20,7 +20,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Takes the lab down, whatever state it is in. Returns whether there was anything.
 pub fn down(lab: &Lab) -> Result<bool, LabError> {
     let mut found = lab.exists();
-    while let Some(first) = lab.first_process() {
+    // A process in the middle of its start has no arguments for an instant: look again before believing there is none.
+    while let Some(first) = lab.first_process().or_else(|| {
+        thread::sleep(Duration::from_millis(if lab.exists() { 30 } else { 0 }));
+        lab.first_process()
+    }) {
         found = true;
         end(first)?;
     }

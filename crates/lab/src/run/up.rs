@@ -54,6 +54,7 @@ fn start(lab: &Lab, topology: &Topology, program: &Path) -> Result<(), LabError>
 
 fn follow(lab: &Lab, mut progress: impl FnMut(&Event)) -> Result<(), LabError> {
     let mut reader = EventReader::default();
+    let mut missed = 0;
     let deadline = Instant::now() + PATIENCE;
     loop {
         for event in reader.read(&lab.events()) {
@@ -67,7 +68,9 @@ fn follow(lab: &Lab, mut progress: impl FnMut(&Event)) -> Result<(), LabError> {
                 _ => {}
             }
         }
-        if lab.first_process().is_none() {
+        // A process in the middle of its start has no arguments for an instant.
+        missed = if lab.first_process().is_none() { missed + 1 } else { 0 };
+        if missed > 3 {
             let log = tail(&lab.directory().join("init.log"), 8);
             return Err(LabError::failed("the lab's first process ended", log));
         }
