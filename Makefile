@@ -22,7 +22,7 @@ demo: build ## a real cluster on this machine, with a tour
 	@tools/demo
 
 demo-down: build ## end the demo
-	@kubectl-underlay lab down --name demo
+	@kubectl-underlay lab down
 
 test: setup lint unit ## everything CI runs
 

@@ -3,10 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use underlay_lab::file;
 use underlay_lab::plan::Datapath;
 use underlay_lab::run::{cut, down, enter, images, init, logs, machine, status, up};
@@ -141,7 +145,12 @@ fn bring_up(lab: &Lab, path: Option<&Path>, _kernel: Kernel, keep: bool) -> Resu
     let program = std::env::current_exe().context("finding this program")?;
     let started = Instant::now();
     let mut progress = UpProgress::start(lab.name());
-    let result = up::up(lab, &topology, &program, keep, |event| progress.event(event));
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register(signal, Arc::clone(&interrupted)).context("waiting for signals")?;
+    }
+    let options = up::Options { program: &program, keep_failed: keep, interrupted: &interrupted };
+    let result = up::up(lab, &topology, &options, |event| progress.event(event));
     progress.finish();
     result?;
     eprintln!("lab {:?} is up after {:.1} s", lab.name(), started.elapsed().as_secs_f64());

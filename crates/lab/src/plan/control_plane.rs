@@ -33,16 +33,19 @@ pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<St
 }
 
 /// Waits until every node has registered and is ready for pods.
-pub(super) fn final_steps(topology: &Topology) -> Vec<Step> {
+pub(super) fn final_steps(topology: &Topology, machine: &Machine) -> Vec<Step> {
     if !topology.kubernetes.kubelets {
         return vec![];
     }
     let nodes = topology.nodes().map(|node| format!("node/{}", node.name)).collect::<Vec<_>>().join(" ");
-    let kubectl =
-        format!("kubectl --kubeconfig {} wait {nodes} --timeout=120s", kubeconfig_path(Actor::Admin));
+    let kubectl = format!("kubectl --kubeconfig {}", kubeconfig_path(Actor::Admin));
+    let wait = format!("{kubectl} wait {nodes} --timeout=120s");
+    let role = format!("node/{} node-role.kubernetes.io/control-plane=", machine.name);
     vec![
-        Step::Run(words(&format!("{kubectl} --for=create"))),
-        Step::Run(words(&format!("{kubectl} --for=condition=Ready"))),
+        Step::Run(words(&format!("{wait} --for=create"))),
+        // A kubelet may not give its own node a role.
+        Step::Run(words(&format!("{kubectl} label {role}"))),
+        Step::Run(words(&format!("{wait} --for=condition=Ready"))),
     ]
 }
 

@@ -177,7 +177,7 @@ fn machine_steps(topology: &Topology, machine: &Machine, pki: &Pki, place: &Plac
                 steps.extend(worker::kubelet(topology, machine, *control_plane, pki, place));
             }
             if *control_plane {
-                steps.extend(control_plane::final_steps(topology));
+                steps.extend(control_plane::final_steps(topology, machine));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Carries out a machine's steps, and looks whether something is there.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
@@ -89,7 +89,7 @@ impl Runner {
 fn input_file(text: &str) -> io::Result<fs::File> {
     let mut file = tempfile::tempfile_in("/tmp")?;
     file.write_all(text.as_bytes())?;
-    io::Seek::rewind(&mut file)?;
+    file.rewind()?;
     Ok(file)
 }
 
@@ -119,9 +119,20 @@ pub fn probe_once(probe: &Probe, reaper: &Reaper) -> bool {
     }
 }
 
+/// Bytes read from the end of a log: enough for any few lines, and no more however long the lab is up.
+const TAIL_BYTES: u64 = 64 << 10;
+
 /// The last lines of a text file.
 pub fn tail(path: &Path, lines: usize) -> String {
-    let text = fs::read(path).unwrap_or_default();
+    let read_end = || -> io::Result<Vec<u8>> {
+        let mut file = fs::File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut text = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut text)?;
+        Ok(text)
+    };
+    let text = read_end().unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")

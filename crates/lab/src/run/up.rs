@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,19 +17,30 @@ use crate::topology::Topology;
 /// How long a lab may take before we give up on it.
 const PATIENCE: Duration = Duration::from_mins(10);
 
+/// How a lab is brought up.
+#[derive(Debug)]
+pub struct Options<'a> {
+    /// The program whose hidden verbs run the lab: `kubectl-underlay`.
+    pub program: &'a Path,
+    /// Leave a lab that failed as it is.
+    pub keep_failed: bool,
+    /// Becomes true when the user wants no lab after all.
+    pub interrupted: &'a AtomicBool,
+}
+
 /// Brings a lab up; calls back with every event. Takes it down again if it fails, unless told to keep it.
 pub fn up(
     lab: &Lab,
     topology: &Topology,
-    program: &Path,
-    keep_failed: bool,
+    options: &Options<'_>,
     progress: impl FnMut(&Event),
 ) -> Result<(), LabError> {
     must_be_root()?;
     Artifacts::find()?;
     lab.create()?;
-    let result = start(lab, topology, program).and_then(|()| follow(lab, progress));
-    if result.is_err() && !keep_failed {
+    let result =
+        start(lab, topology, options.program).and_then(|()| follow(lab, options.interrupted, progress));
+    if result.is_err() && !options.keep_failed {
         down::down(lab)?;
     }
     result
@@ -52,7 +64,7 @@ fn start(lab: &Lab, topology: &Topology, program: &Path) -> Result<(), LabError>
     if status.success() { Ok(()) } else { Err(LabError::failed("the lab's first process did not start", "")) }
 }
 
-fn follow(lab: &Lab, mut progress: impl FnMut(&Event)) -> Result<(), LabError> {
+fn follow(lab: &Lab, interrupted: &AtomicBool, mut progress: impl FnMut(&Event)) -> Result<(), LabError> {
     let mut reader = EventReader::default();
     let mut missed = 0;
     let deadline = Instant::now() + PATIENCE;
@@ -73,6 +85,9 @@ fn follow(lab: &Lab, mut progress: impl FnMut(&Event)) -> Result<(), LabError> {
         if missed > 3 {
             let log = tail(&lab.directory().join("init.log"), 8);
             return Err(LabError::failed("the lab's first process ended", log));
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(LabError::refused("interrupted"));
         }
         if Instant::now() > deadline {
             return Err(LabError::failed(format!("the lab was not up after {PATIENCE:?}"), ""));
