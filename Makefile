@@ -7,7 +7,7 @@ SETUP := tools/setup
 # Programs of the lab, ours and Kubernetes', for the recipes below.
 export PATH := $(CURDIR)/target/debug:$(shell $(SETUP) path)/bin:$(PATH)
 
-.PHONY: help setup build demo demo-down test lint unit bench conformance env deny
+.PHONY: help setup build demo demo-down test lint unit bench conformance crds env deny
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,7 +31,7 @@ lint: setup
 	$(CARGO) clippy --quiet --workspace --all-targets -- -D warnings
 
 unit: build
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 bench: setup ## make bench NAME=lab: ends with one line of JSON
 	@$(CARGO) build --quiet --release --workspace
@@ -39,6 +39,9 @@ bench: setup ## make bench NAME=lab: ends with one line of JSON
 
 conformance: build ## make conformance FOCUS='regular expression': Kubernetes' own end-to-end tests
 	@$(CARGO) run --quiet -p xtask -- conformance --focus '$(FOCUS)'
+
+crds: ## write deploy/crds from the types in crates/api
+	@$(CARGO) run --quiet -p xtask -- crds
 
 env: build ## eval "$(make -s env)": the lab's programs in your shell's PATH
 	@echo 'export PATH=$(CURDIR)/target/debug:'"$$($(SETUP) path)"'/bin:$$PATH'

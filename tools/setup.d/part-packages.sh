@@ -20,6 +20,7 @@ PACKAGES=(
     procps                 # ps, sysctl
     qemu-system-x86        # virtual machines
     util-linux             # nsenter, unshare, flock
+    xz-utils               # unpacking the virtual machine's kernel
 )
 
 # packages_missing : print those that are not installed; false when all are.

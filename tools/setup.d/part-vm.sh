@@ -21,6 +21,7 @@ vm_build() {
     dpkg-deb -x "$1"/deb/*.deb "$1/root"
     version=${package#linux-image-}
     cp "$1/root/boot/vmlinuz-$version" "$1/vmlinuz"
+    vm_unpack "$1/vmlinuz" "$1/vmlinux"
     status "choosing modules"
     vm_modules "$1" "$version"
     status "packing the initramfs"
@@ -32,6 +33,19 @@ vm_fetch() {
     status "fetching $1"
     mkdir -p "$2"
     (cd "$2" && apt-get -o APT::Sandbox::User=root download "$1")
+}
+
+# vm_unpack VMLINUZ VMLINUX : the kernel as QEMU can start it at once. An emulated
+# processor unpacks it in six seconds, a third of the time until the first
+# program runs. A kernel that is packed in another way stays as it is.
+vm_unpack() {
+    local sectors offset length
+    # From the header that a boot loader reads: sectors of set-up code, then
+    # place and length of the packed kernel after it; its last word is a size.
+    sectors=$(od -An -tu1 -j 497 -N 1 "$1")
+    read -r offset length < <(od -An -tu4 -j 584 -N 8 "$1")
+    dd if="$1" bs=1M iflag=skip_bytes,count_bytes skip=$(((sectors + 1) * 512 + offset)) count=$((length - 4)) status=none |
+        xz -dc >"$2" || cp "$1" "$2"
 }
 
 # vm_modules DIR VERSION : move the modules named in vm/modules, and those they

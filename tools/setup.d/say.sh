@@ -33,12 +33,19 @@ reason() {
 # watch_part PID LABEL STATUS : show how far a part is until its process ends.
 # A terminal gets one line that changes; anything else a line every 20 seconds.
 watch_part() {
-    local pid=$1 label=$2 status=$3 start=$SECONDS told=$SECONDS text=
-    [[ -t 2 ]] || printf '%s\n' "$label" >&2
+    local pid=$1 label=$2 status=$3 start=$SECONDS told=$SECONDS text='' width=80
+    if [[ -t 2 ]]; then
+        read -r _ width < <(stty size <&2) || true
+        ((width > 40)) || width=80
+    else
+        printf '%s\n' "$label" >&2
+    fi
     while kill -0 "$pid" 2>/dev/null; do
         [[ -r $status ]] && { read -r text <"$status" || true; }
         if [[ -t 2 ]]; then
-            printf '\r\033[K%s  %s… %s' "$label" "${text:-starting}" "$(duration $((SECONDS - start)))" >&2
+            # Cut to fit: a line that wraps cannot be written over.
+            text=${text:-starting}
+            printf '\r\033[K%s  %s… %s' "$label" "${text:0:width - ${#label} - 12}" "$(duration $((SECONDS - start)))" >&2
         elif ((SECONDS - told >= 20)); then
             told=$SECONDS
             printf '%s  %s… %s\n' "$label" "$text" "$(duration $((SECONDS - start)))" >&2

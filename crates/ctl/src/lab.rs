@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use underlay_lab::file;
 use underlay_lab::plan::Datapath;
+use underlay_lab::run::vm::{self, VmRecord};
 use underlay_lab::run::{cut, down, enter, images, init, logs, machine, status, up};
 use underlay_lab::state::{Lab, all_labs};
 
@@ -74,13 +75,25 @@ enum LabVerb {
     /// Print the default lab file, to start your own from.
     Example,
     #[command(hide = true)]
-    Launch { directory: PathBuf },
+    Launch {
+        directory: PathBuf,
+        #[arg(last = true)]
+        more: Vec<String>,
+    },
     #[command(hide = true)]
     Init {
         directory: PathBuf,
         #[arg(long)]
-        kernel_datapath: bool,
+        vm: bool,
+        #[arg(long)]
+        guest: bool,
+        #[arg(long)]
+        door: Option<String>,
     },
+    #[command(hide = true)]
+    Guest { directory: PathBuf },
+    #[command(hide = true)]
+    Inside { directory: PathBuf },
     #[command(hide = true)]
     Machine {
         directory: PathBuf,
@@ -106,6 +119,12 @@ enum Output {
 
 pub fn run(arguments: LabArguments) -> Result<ExitCode> {
     let lab = Lab::named(&arguments.name)?;
+    if VmRecord::of(&lab)?.is_some()
+        && let Some(words) = forwarded(&lab, &arguments.verb)
+    {
+        let interactive = matches!(arguments.verb, LabVerb::Exec { .. });
+        return Ok(ExitCode::from(vm::forward(&lab, words, interactive)?));
+    }
     match arguments.verb {
         LabVerb::Up { file, kernel, keep } => bring_up(&lab, file.as_deref(), kernel, keep)?,
         LabVerb::Down => take_down(&lab)?,
@@ -126,18 +145,40 @@ pub fn run(arguments: LabArguments) -> Result<ExitCode> {
         }
         LabVerb::List => all_labs().iter().for_each(|name| println!("{name}")),
         LabVerb::Example => print!("{}", file::DEFAULT),
-        LabVerb::Launch { directory } => init::launch(&Lab::at(&directory)?, &[])?,
-        LabVerb::Init { directory, kernel_datapath } => {
-            let datapath = if kernel_datapath { Datapath::Kernel } else { Datapath::Userspace };
-            init::run(&Lab::at(&directory)?, datapath);
+        LabVerb::Launch { directory, more } => init::launch(&Lab::at(&directory)?, &more)?,
+        LabVerb::Init { directory, vm: true, .. } => vm::run_host(&Lab::at(&directory)?),
+        LabVerb::Init { directory, vm: false, guest, door } => {
+            let datapath = if guest { Datapath::Kernel } else { Datapath::Userspace };
+            init::run(&Lab::at(&directory)?, datapath, door.as_deref());
         }
+        LabVerb::Guest { directory } => vm::run_guest(&directory),
+        LabVerb::Inside { directory } => vm::run_inside(&directory)?,
         LabVerb::Machine { directory, machine, inside: true } => machine::run(&directory, &machine),
         LabVerb::Machine { directory, machine, inside: false } => machine::launch(&directory, &machine)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn bring_up(lab: &Lab, path: Option<&Path>, _kernel: Kernel, keep: bool) -> Result<()> {
+/// The words of a verb that a lab in a virtual machine carries out itself.
+fn forwarded(lab: &Lab, verb: &LabVerb) -> Option<Vec<String>> {
+    let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
+    match verb {
+        LabVerb::Exec { machine, command } => {
+            let mut argv = vec!["exec".to_owned(), machine.clone(), "--".to_owned()];
+            argv.extend(command.iter().cloned());
+            Some(argv)
+        }
+        LabVerb::Cut { wire } => words(&["cut", wire]),
+        LabVerb::Heal { wire } => words(&["heal", wire]),
+        // The control plane is not in the virtual machine.
+        LabVerb::Logs { machine, daemon } if !lab.log(machine, daemon).exists() => {
+            words(&["logs", machine, daemon])
+        }
+        _ => None,
+    }
+}
+
+fn bring_up(lab: &Lab, path: Option<&Path>, kernel: Kernel, keep: bool) -> Result<()> {
     let topology = match path {
         Some(path) => file::read(path)?,
         None => file::parse("default lab", file::DEFAULT)?,
@@ -149,7 +190,11 @@ fn bring_up(lab: &Lab, path: Option<&Path>, _kernel: Kernel, keep: bool) -> Resu
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&interrupted)).context("waiting for signals")?;
     }
-    let options = up::Options { program: &program, keep_failed: keep, interrupted: &interrupted };
+    let kernel = match kernel {
+        Kernel::Host => up::Kernel::Host,
+        Kernel::Vm => up::Kernel::Vm,
+    };
+    let options = up::Options { program: &program, kernel, keep_failed: keep, interrupted: &interrupted };
     let result = up::up(lab, &topology, &options, |event| progress.event(event));
     progress.finish();
     result?;

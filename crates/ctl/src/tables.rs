@@ -71,7 +71,7 @@ fn daemons(status: &LabStatus) -> String {
     for machine in &status.machines {
         if machine.daemons.is_empty() {
             let state = verdict(machine.ready, if machine.ready { "up" } else { "starting" });
-            daemons.add_row([&machine.name, machine.role, "-", &state, "", "", ""]);
+            daemons.add_row([machine.name.as_str(), &machine.role, "-", &state, "", "", ""]);
         }
         for daemon in &machine.daemons {
             let state = match daemon.status.state {
@@ -81,14 +81,15 @@ fn daemons(status: &LabStatus) -> String {
             };
             daemons.add_row([
                 machine.name.clone(),
-                machine.role.to_owned(),
+                machine.role.clone(),
                 daemon.status.name.clone(),
                 state,
                 daemon.status.pid.map(|pid| pid.to_string()).unwrap_or_default(),
                 age(daemon.status.since),
                 daemon.status.restarts.to_string(),
             ]);
-            if !daemon.log.is_empty() {
+            // A daemon may have said nothing before it ended.
+            if daemon.status.state != DaemonState::Up || daemon.status.restarts > 0 {
                 let exit = daemon.status.last_exit.as_deref().unwrap_or("has not ended");
                 let _ = writeln!(unwell, "\n{} {}: last {exit}", machine.name, daemon.status.name);
                 for line in &daemon.log {

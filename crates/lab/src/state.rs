@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -103,8 +104,16 @@ impl Lab {
     /// The topology of a lab that is up, or half-way.
     pub fn topology(&self) -> Result<Topology, LabError> {
         let path = self.directory.join("topology.json");
-        let text = fs::read_to_string(&path).map_err(|_| self.not_up())?;
+        let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => self.denied(),
+            _ => self.not_up(),
+        })?;
         serde_json::from_str(&text).map_err(io::Error::other).doing(|| format!("reading {}", path.display()))
+    }
+
+    /// What to say to somebody who may not look.
+    pub fn denied(&self) -> LabError {
+        LabError::refused(format!("lab {:?} belongs to root: run the same command with sudo", self.name))
     }
 
     /// What to say when there is no such lab.
@@ -115,16 +124,17 @@ impl Lab {
         ))
     }
 
-    /// The lab's first process, seen from here. It is known by its arguments, so that it is found even if whoever
-    /// started it was killed before writing anything down.
+    /// The lab's first process, seen from here, or the one that is about to start it. It is known by its arguments, so
+    /// that it is found even if whoever started it was killed before writing anything down.
     pub fn first_process(&self) -> Option<Pid> {
-        let marker = self.init_arguments();
+        let directory = self.directory.as_os_str().as_bytes();
         let processes = fs::read_dir("/proc").ok()?;
         processes.filter_map(Result::ok).find_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
             let command = fs::read(entry.path().join("cmdline")).ok()?;
-            let arguments = command.split(|byte| *byte == 0).skip(1);
-            arguments.take(marker.len()).eq(marker.iter().map(String::as_bytes)).then(|| Pid::from_raw(pid))
+            let arguments: Vec<&[u8]> = command.split(|byte| *byte == 0).skip(1).take(3).collect();
+            let ours = matches!(&arguments[..], [b"lab", b"init" | b"launch", place] if *place == directory);
+            ours.then(|| Pid::from_raw(pid))
         })
     }
 

@@ -11,6 +11,8 @@ use crate::topology::{Attachment, Bgp, Kubernetes, Machine, Neighbor, Role, Rout
 
 /// A wire's name is the name of its bridge: a netdev name has 15 bytes.
 const WIRE_NAME_MAX: usize = 15;
+/// Names of wires that the kernel has taken for itself.
+const RESERVED_NAMES: [&str; 3] = ["lo", "all", "default"];
 /// A machine's port on a bridge is called `<machine>.<number>`, which must fit 15 bytes too.
 const MACHINE_NAME_MAX: usize = 12;
 /// IPv6 needs 1280 bytes; 65535 is what a veth takes.
@@ -30,18 +32,44 @@ fn problem<T>(at: &Spanned<T>, message: impl Into<String>) -> Problem {
 pub(super) fn check(file: &LabFile) -> Result<Topology, Problem> {
     let mut machines = machines(file)?;
     let wires = wires(file, &mut machines)?;
+    everyone_is_wired(file, &machines)?;
     addresses_differ(file)?;
+    nodes_have_addresses(file, &machines)?;
     gateways_are_reachable(file, &machines)?;
     let kubernetes = kubernetes(&file.kubernetes, file)?;
-    if let Some(lonely) = machines.iter().find(|machine| machine.attachments.is_empty()) {
-        let at = names(file).find(|name| name.value == lonely.name);
-        let message = format!(
-            "machine {0:?} is on no wire: add `{{machine: {0}, addresses: [...]}}` to a segment or link",
-            lonely.name
-        );
-        return Err(Problem { line: at.map_or(0, |at| at.referenced.line()), message });
-    }
+    cluster_subnets_are_free(file, &kubernetes)?;
     Ok(Topology { kubernetes, restart: file.restart, machines, wires })
+}
+
+fn everyone_is_wired(file: &LabFile, machines: &[Machine]) -> Result<(), Problem> {
+    if machines.is_empty() {
+        let message = "there are no machines: add nodes, routers or hosts; `kubectl-underlay lab example` prints a file \
+                       to start from";
+        return Err(Problem { line: 1, message: message.to_owned() });
+    }
+    let Some(lonely) = machines.iter().find(|machine| machine.attachments.is_empty()) else { return Ok(()) };
+    let at = names(file).find(|name| name.value == lonely.name);
+    let message = format!(
+        "machine {0:?} is on no wire: add `{{machine: {0}, addresses: [...]}}` to a segment or link",
+        lonely.name
+    );
+    Err(Problem { line: at.map_or(0, |at| at.referenced.line()), message })
+}
+
+/// Kubernetes and OVN know a node by its addresses on the first wire; the API server advertises an IPv4 address.
+fn nodes_have_addresses(file: &LabFile, machines: &[Machine]) -> Result<(), Problem> {
+    for (node, machine) in file.nodes.iter().zip(machines) {
+        let wire = machine.uplink().map(|uplink| uplink.wire.as_str()).unwrap_or_default();
+        let missing = match machine.addresses() {
+            addresses if addresses.is_empty() => "address",
+            addresses if node.control_plane && !addresses.iter().any(IpAddr::is_ipv4) => "IPv4 address",
+            _ => continue,
+        };
+        let name = &node.name.value;
+        let text = format!("node {name:?} has no {missing} on its first wire {wire:?}: add one there");
+        return Err(problem(&node.name, text));
+    }
+    Ok(())
 }
 
 /// Every machine name with its place in the file.
@@ -162,6 +190,11 @@ fn wires(file: &LabFile, machines: &mut [Machine]) -> Result<Vec<Wire>, Problem>
     let mut wires: Vec<Wire> = Vec::new();
     for (name, mtu, ends) in segments.chain(links) {
         check_name(name, "wire", WIRE_NAME_MAX)?;
+        if RESERVED_NAMES.contains(&name.value.as_str()) {
+            let text =
+                format!("wire name {:?} means something else to the kernel: choose another", name.value);
+            return Err(problem(name, text));
+        }
         if wires.iter().any(|wire| wire.name == name.value) {
             return Err(problem(
                 name,
@@ -225,20 +258,54 @@ fn addresses_differ(file: &LabFile) -> Result<(), Problem> {
             }
         }
     }
-    for subnet in file.kubernetes.pod_subnets.iter().chain(&file.kubernetes.service_subnets) {
-        if let Some((wire, _, other)) =
-            seen.iter().find(|(_, _, other)| overlap(other.value.0, subnet.value.0))
-        {
-            let text = format!(
-                "subnet {} overlaps {} of {wire:?} on line {}: choose another",
-                subnet.value.0,
-                other.value.0.trunc(),
-                other.referenced.line()
-            );
-            return Err(problem(subnet, text));
+    Ok(())
+}
+
+/// Pods and Services have subnets of their own, apart from each other and from every wire.
+fn cluster_subnets_are_free(file: &LabFile, kubernetes: &Kubernetes) -> Result<(), Problem> {
+    if file.nodes.is_empty() {
+        return Ok(());
+    }
+    let given = |subnet: &IpNet| {
+        let section = &file.kubernetes;
+        section
+            .pod_subnets
+            .iter()
+            .chain(&section.service_subnets)
+            .find(|given| given.value.0.trunc() == *subnet)
+    };
+    let attachments =
+        file.segments.iter().flat_map(|segment| segment.members.iter().map(|end| (&segment.name, end)));
+    let ends = file.links.iter().flat_map(|link| link.ends.iter().map(|end| (&link.name, end)));
+    for (wire, end) in attachments.chain(ends) {
+        for address in &end.addresses {
+            let all = kubernetes.pod_subnets.iter().chain(&kubernetes.service_subnets);
+            let Some(subnet) = all.into_iter().find(|subnet| overlap(address.value.0, **subnet)) else {
+                continue;
+            };
+            let (on_wire, wire, line) = (address.value.0.trunc(), &wire.value, address.referenced.line());
+            return Err(match given(subnet) {
+                Some(at) => problem(
+                    at,
+                    format!("subnet {subnet} overlaps {on_wire} of {wire:?} on line {line}: choose another"),
+                ),
+                None => problem(
+                    address,
+                    format!(
+                        "{on_wire} of {wire:?} overlaps {subnet}, which the cluster has unless told otherwise: choose \
+                         another, or set podSubnets and serviceSubnets of `kubernetes`"
+                    ),
+                ),
+            });
         }
     }
-    Ok(())
+    let pods = kubernetes.pod_subnets.iter();
+    let mut pairs = pods.flat_map(|pod| kubernetes.service_subnets.iter().map(move |service| (pod, service)));
+    let Some((pod, service)) = pairs.find(|(pod, service)| overlap(**pod, **service)) else { return Ok(()) };
+    let message =
+        format!("podSubnets has {pod} and serviceSubnets has {service}: choose subnets that do not overlap");
+    let at = given(pod).or_else(|| given(service));
+    Err(Problem { line: at.map_or(0, |at| at.referenced.line()), message })
 }
 
 fn conflict(

@@ -4,6 +4,7 @@
 //! write instead. Nothing is started from a file that does not pass.
 
 mod check;
+mod syntax;
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,7 +19,7 @@ pub const DEFAULT: &str = include_str!("default.yaml");
 
 /// A file that cannot become a lab, with the place and the remedy.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{file}:{line}: {message}")]
+#[error("{file}{}: {message}", place(*line))]
 pub struct FileError {
     /// Name of the file as the user gave it.
     pub file: String,
@@ -28,9 +29,14 @@ pub struct FileError {
     pub message: String,
 }
 
+/// No line is better than line 0.
+fn place(line: u64) -> String {
+    if line == 0 { String::new() } else { format!(":{line}") }
+}
+
 /// Parses and checks the text of a lab file.
 pub fn parse(file: &str, text: &str) -> Result<Topology, FileError> {
-    let parsed: LabFile = serde_saphyr::from_str(text).map_err(|error| syntax_error(file, &error))?;
+    let parsed: LabFile = serde_saphyr::from_str(text).map_err(|error| syntax::describe(file, &error))?;
     check::check(&parsed).map_err(|problem| FileError {
         file: file.to_owned(),
         line: problem.line,
@@ -47,14 +53,6 @@ pub fn read(path: &Path) -> Result<Topology, FileError> {
         message: format!("cannot be read: {error}"),
     })?;
     parse(&file, &text)
-}
-
-fn syntax_error(file: &str, error: &serde_saphyr::Error) -> FileError {
-    let line = error.location().map_or(0, |location| location.line());
-    // The parser's own text carries the source snippet on further lines; the first says what is wrong.
-    let text = error.without_snippet().to_string();
-    let message = text.lines().next().unwrap_or_default().to_owned();
-    FileError { file: file.to_owned(), line, message }
 }
 
 /// The file as written. Field names are the file format.

@@ -25,7 +25,7 @@ pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<St
     steps.push(Step::Start(api_server(topology, machine)));
     let admin = kubeconfig_path(Actor::Admin);
     steps.push(Step::Feed {
-        argv: words(&format!("kubectl --kubeconfig {admin} apply -f -")),
+        argv: words(&format!("kubectl --kubeconfig {admin} create --validate=false -f -")),
         input: RBAC.to_owned(),
     });
     steps.push(Step::Together(vec![vec![Step::Start(controller_manager())], vec![Step::Start(scheduler())]]));
@@ -37,16 +37,21 @@ pub(super) fn final_steps(topology: &Topology, machine: &Machine) -> Vec<Step> {
     if !topology.kubernetes.kubelets {
         return vec![];
     }
-    let nodes = topology.nodes().map(|node| format!("node/{}", node.name)).collect::<Vec<_>>().join(" ");
+    let nodes: Vec<String> = topology.nodes().map(|node| format!("node/{}", node.name)).collect();
     let kubectl = format!("kubectl --kubeconfig {}", kubeconfig_path(Actor::Admin));
-    let wait = format!("{kubectl} wait {nodes} --timeout=120s");
+    let wait = format!("{kubectl} wait --timeout=120s");
     let role = format!("node/{} node-role.kubernetes.io/control-plane=", machine.name);
-    vec![
-        Step::Run(words(&format!("{wait} --for=create"))),
+    // One by one: kubectl gives up at once when two of several objects are missing. Without its service account no pod
+    // can be made.
+    let awaited = nodes.iter().map(String::as_str).chain(["serviceaccount/default"]);
+    let mut steps: Vec<Step> =
+        awaited.map(|object| Step::Run(words(&format!("{wait} {object} --for=create")))).collect();
+    steps.extend([
         // A kubelet may not give its own node a role.
         Step::Run(words(&format!("{kubectl} label {role}"))),
-        Step::Run(words(&format!("{wait} --for=condition=Ready"))),
-    ]
+        Step::Run(words(&format!("{wait} {} --for=condition=Ready", nodes.join(" ")))),
+    ]);
+    steps
 }
 
 /// Path of an actor's kubeconfig on its node.
@@ -105,7 +110,9 @@ fn api_server(topology: &Topology, machine: &Machine) -> Daemon {
          --proxy-client-cert-file={pki}/front-proxy-client.crt --proxy-client-key-file={pki}/front-proxy-client.key \
          --enable-aggregator-routing=true --profiling=false"
     ));
-    let probe = format!("kubectl --kubeconfig {} get --raw /readyz", kubeconfig_path(Actor::Admin));
+    // Everyone may ask whether it is ready, once it has made its own roles. curl starts faster than kubectl by far, and
+    // this runs over and over while the API server needs the processor.
+    let probe = format!("curl -sf --max-time 5 --cacert {pki}/ca.crt https://127.0.0.1:{API_PORT}/readyz");
     Daemon {
         name: "kube-apiserver".to_owned(),
         argv,

@@ -1,4 +1,4 @@
-//! FRR on nodes and routers: its configuration from a few declarative lines, and its three daemons.
+//! FRR on nodes and routers: its configuration from a few declarative lines, and its daemons.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use super::{Daemon, Probe, Step, run, words, write};
 use crate::topology::{Bgp, Machine};
 
-/// Daemons in starting order: the others register with zebra.
-const DAEMONS: [&str; 3] = ["zebra", "bgpd", "bfdd"];
+/// Daemons in starting order: the others register with zebra. Without mgmtd zebra never stops trying to reach it, which
+/// takes several percent of a processor and fills its log.
+const DAEMONS: [&str; 4] = ["mgmtd", "zebra", "bgpd", "bfdd"];
 
 /// Writes `frr.conf` and starts the daemons on it. Each reads the file at its start, which converges in a second;
 /// feeding a running bgpd line by line takes several.
@@ -19,9 +20,11 @@ pub(super) fn steps(config: &str) -> Vec<Step> {
         run("install -d -o frr -g frr /run/frr /var/tmp/frr /var/lib/frr"),
     ];
     steps.extend(DAEMONS.map(|name| {
+        // mgmtd only passes on what it is told while it runs.
+        let file = if name == "mgmtd" { "" } else { "-f /etc/frr/frr.conf" };
         Step::Start(Daemon {
             name: name.to_owned(),
-            argv: words(&format!("/usr/lib/frr/{name} -A 127.0.0.1 -f /etc/frr/frr.conf --log stdout")),
+            argv: words(&format!("/usr/lib/frr/{name} -A 127.0.0.1 {file} --log stdout")),
             ready: Probe::socket(&format!("/run/frr/{name}.vty")),
             after: vec![],
         })

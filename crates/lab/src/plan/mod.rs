@@ -149,6 +149,21 @@ pub fn plan(topology: &Topology, pki: &Pki, place: &Place) -> LabPlan {
     LabPlan { namespaces, wires: network::wires(topology), machines }
 }
 
+/// Plans the control plane alone, for a lab whose network is in a virtual machine.
+pub fn plan_control_plane(topology: &Topology, pki: &Pki, place: &Place) -> LabPlan {
+    let machines = topology.control_plane().map(|machine| {
+        let mut steps = network::base(machine);
+        steps.extend(control_plane::steps(topology, machine, pki));
+        MachinePlan {
+            name: machine.name.clone(),
+            node: true,
+            restart: topology.restart,
+            steps: with_patience(steps, place.slowness),
+        }
+    });
+    LabPlan { namespaces: vec![], wires: String::new(), machines: machines.into_iter().collect() }
+}
+
 fn machine_steps(topology: &Topology, machine: &Machine, pki: &Pki, place: &Place) -> Vec<Step> {
     let mut steps = network::base(machine);
     match &machine.role {

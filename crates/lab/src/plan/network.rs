@@ -9,11 +9,12 @@ use crate::topology::{Attachment, Machine, Role, Topology, Wire};
 
 /// Bridges for all wires and a veth pair for every end, as input of `ip -batch` in the namespace of the bridges.
 /// A link is a bridge with two ports, so that `cut` works the same on links and segments: the machine keeps its carrier.
+/// `name` and `dev` are written out because `ip` takes a name like `l` for a short form of its own words.
 pub(super) fn wires(topology: &Topology) -> String {
     let mut batch = String::new();
     for Wire { name, mtu, .. } in &topology.wires {
-        let _ = writeln!(batch, "link add {name} mtu {mtu} type bridge mcast_snooping 0");
-        let _ = writeln!(batch, "link set {name} addrgenmode none up");
+        let _ = writeln!(batch, "link add name {name} mtu {mtu} type bridge mcast_snooping 0");
+        let _ = writeln!(batch, "link set dev {name} addrgenmode none up");
     }
     for machine in &topology.machines {
         let name = &machine.name;

@@ -14,6 +14,30 @@ pub fn cgroup_of(lab: &str) -> String {
     format!("underlay-lab-{lab}")
 }
 
+/// Control group of a node's containers.
+fn node_group(place: &Place, node: &str) -> String {
+    format!("{}/{node}", cgroup_of(&place.lab))
+}
+
+/// Makes a control group for the kubelet to begin from: in every hierarchy where there are many; where there is one,
+/// with the controllers passed down that let themselves be. The kubelet says so if it misses one.
+fn groups_script(group: &str) -> String {
+    let parent = group.split('/').next().unwrap_or_default();
+    format!(
+        "cd /sys/fs/cgroup
+if [ -e cgroup.controllers ]; then
+    mkdir -p {group}
+    for above in . {parent}; do
+        for controller in $(cat $above/cgroup.controllers); do
+            echo +$controller > $above/cgroup.subtree_control || true
+        done
+    done
+else
+    for hierarchy in */; do mkdir -p $hierarchy/{group}; done
+fi"
+    )
+}
+
 /// containerd, and the plugin configuration it waits for.
 pub(super) fn runtime(topology: &Topology, machine: &Machine, index: usize, place: &Place) -> Vec<Step> {
     vec![
@@ -62,6 +86,7 @@ pub(super) fn kubelet(
         write_secret(&kubeconfig_path(me), pki.kubeconfig(me, &format!("https://{server}"))),
         write_secret(&kubeconfig_path(agent), pki.kubeconfig(agent, &format!("https://{server}"))),
         write(&format!("{DIRECTORY}/kubelet.yaml"), kubelet_config(topology, name, place)),
+        Step::Run(vec!["sh".to_owned(), "-ec".to_owned(), groups_script(&node_group(place, name))]),
         Step::Wait(Probe::tcp(&server.to_string())),
         Step::Start(Daemon {
             name: "kubelet".to_owned(),
@@ -134,10 +159,11 @@ fn kubelet_config(topology: &Topology, node: &str, place: &Place) -> String {
         "clusterDNS": dns,
         "clusterDomain": "cluster.local",
         "resolvConf": "/etc/resolv.conf",
-        // Nodes share one kernel: no node owns the machine's resources, and cgroup v1 will do.
+        // Nodes share one kernel: no node owns the machine's resources, and cgroup v1 will do. Without groups of its own
+        // the kubelet would let containers have theirs beside everybody else's, where no one finds them any more.
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": format!("/{}/{node}", cgroup_of(&place.lab)),
-        "cgroupsPerQOS": false,
+        "cgroupRoot": format!("/{}", node_group(place, node)),
+        "cgroupsPerQOS": true,
         "enforceNodeAllocatable": [],
         "failCgroupV1": false,
         "failSwapOn": false,

@@ -53,7 +53,9 @@ fn is_gone(pid: Pid) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
     // The state follows the name, which is in parentheses and may hold anything.
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    matches!(state, None | Some('Z' | 'X'))
+    // The first thread may be dead while another still waits for the namespace to be empty.
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    matches!(state, None | Some('Z' | 'X')) && threads <= 1
 }
 
 /// The lab's control groups, in whichever hierarchies there are.

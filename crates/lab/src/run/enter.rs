@@ -1,7 +1,7 @@
 //! Runs a command in a machine of a lab that is up.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::thread;
 
@@ -38,9 +38,7 @@ pub fn output(lab: &Lab, machine: &str, argv: &[&str]) -> Result<Output, LabErro
 pub fn in_wires(lab: &Lab, argv: &[&str]) -> Result<Output, LabError> {
     let first = lab.first_process().ok_or_else(|| lab.not_up())?;
     let path = PathBuf::from(format!("/proc/{first}/root/run/netns/{WIRES_NAMESPACE}"));
-    let file = File::open(&path).doing(|| "finding the lab's wires".to_owned())?;
-    let entrance = Entrance { namespaces: vec![(file, CloneFlags::CLONE_NEWNET)] };
-    entrance.run(move || {
+    in_network(&path, move || {
         let (program, arguments) = argv.split_first().unwrap_or((&"true", &[]));
         Command::new(program)
             .args(arguments)
@@ -48,6 +46,15 @@ pub fn in_wires(lab: &Lab, argv: &[&str]) -> Result<Output, LabError> {
             .output()
             .doing(|| format!("running {}", argv.join(" ")))
     })
+}
+
+/// Does something in a thread that has entered a network namespace: sockets and processes made there belong to it.
+pub(super) fn in_network<T: Send>(
+    network: &Path,
+    work: impl FnOnce() -> Result<T, LabError> + Send,
+) -> Result<T, LabError> {
+    let file = File::open(network).doing(|| format!("opening {}", network.display()))?;
+    Entrance { namespaces: vec![(file, CloneFlags::CLONE_NEWNET)] }.run(work)
 }
 
 /// Open doors to a machine's namespaces.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::enter;
+use super::vm::VmRecord;
 use crate::error::{Doing, LabError};
 use crate::state::Lab;
 
@@ -11,10 +12,11 @@ use crate::state::Lab;
 pub fn load(lab: &Lab, archive: &Path, mut progress: impl FnMut(&str)) -> Result<(), LabError> {
     let topology = lab.topology()?;
     if !topology.kubernetes.kubelets {
-        return Err(LabError::refused(format!(
-            "lab {:?} runs no containers: its file says `kubelets: false`",
-            lab.name()
-        )));
+        let why = match VmRecord::of(lab)? {
+            Some(_) => "it is in a virtual machine",
+            None => "its file says `kubelets: false`",
+        };
+        return Err(LabError::refused(format!("lab {:?} runs no containers: {why}", lab.name())));
     }
     for node in topology.nodes() {
         progress(&node.name);

@@ -13,7 +13,8 @@ use nix::unistd::setsid;
 use super::events::{Event, EventLog, EventReader};
 use super::keeper::open_log;
 use super::reaper::Reaper;
-use super::{machine, proxy, root};
+use super::steps::tail;
+use super::{machine, proxy, root, vm};
 use crate::artifacts::Artifacts;
 use crate::error::{Doing, LabError};
 use crate::pki::{Actor, Pki};
@@ -35,41 +36,78 @@ pub fn launch(lab: &Lab, more: &[String]) -> Result<(), LabError> {
     command.spawn().map(drop).doing(|| "starting the lab's first process".to_owned())
 }
 
-/// The lab's first process itself: never returns.
-pub fn run(lab: &Lab, datapath: Datapath) -> ! {
+/// The lab's first process itself: never returns. If the API server is elsewhere, `door` is the machine of this lab
+/// that stands for it.
+pub fn run(lab: &Lab, datapath: Datapath, door: Option<&str>) -> ! {
     let events = EventLog::at(lab.events());
     let reaper = Reaper::start();
-    if let Err(error) = bring_up(lab, datapath, &reaper, &events) {
-        let text = machine::describe(&error);
+    if let Err(error) = bring_up(lab, datapath, door, &reaper, &events) {
+        // Commands that failed have explained themselves in our log, which goes when the lab is taken down.
+        let log = tail(&lab.directory().join("init.log"), 8);
+        let text = format!("{}\n{log}", machine::describe(&error)).trim_end().to_owned();
         eprintln!("{text}");
         events.write(&Event::Failed { text });
+        // `down` came first: nobody will look for us again.
+        if !lab.exists() {
+            std::process::exit(1);
+        }
     }
     loop {
         thread::sleep(Duration::from_hours(1));
     }
 }
 
-fn bring_up(lab: &Lab, datapath: Datapath, reaper: &Reaper, events: &EventLog) -> Result<(), LabError> {
-    root::make_private()?;
-    root::mount_fs("proc", Path::new("/proc"), "")?;
-    // Names of network namespaces live in /run/netns; ours are nobody else's business.
-    root::mount_fs("tmpfs", Path::new("/run"), "mode=0755")?;
-
+fn bring_up(
+    lab: &Lab,
+    datapath: Datapath,
+    door: Option<&str>,
+    reaper: &Reaper,
+    events: &EventLog,
+) -> Result<(), LabError> {
+    make_mounts()?;
     let topology = lab.topology()?;
     let artifacts = Artifacts::find()?;
     let pki = Pki::generate(&topology)?;
-    let place = Place {
+    let plan = plan(&topology, &pki, &place(lab, datapath, &artifacts)?);
+    events.write(&Event::Planned { daemons: plan.daemons() });
+    make_networks(&plan, reaper)?;
+    publish_api(lab, &topology, &pki)?;
+    if let Some(machine) = door {
+        vm::open_door(machine)?;
+    }
+    let seed = topology.kubernetes.kubelets.then(|| artifacts.containerd_seed());
+    start_machines(lab, &plan, seed.as_deref(), reaper)?;
+    await_machines(lab, &plan, |event| events.write(&event));
+    events.write(&Event::Complete);
+    Ok(())
+}
+
+/// What we mount is nobody else's business; names of network namespaces live in `/run/netns`.
+pub(super) fn make_mounts() -> Result<(), LabError> {
+    root::make_private()?;
+    root::mount_fs("proc", Path::new("/proc"), "")?;
+    root::mount_fs("tmpfs", Path::new("/run"), "mode=0755")
+}
+
+/// Facts of this place.
+pub(super) fn place(lab: &Lab, datapath: Datapath, artifacts: &Artifacts) -> Result<Place, LabError> {
+    Ok(Place {
         lab: lab.name().to_owned(),
         datapath,
         sandbox_image: artifacts.image_names()?.swap_remove(0),
         slowness: if datapath == Datapath::Kernel { 5 } else { 1 },
-    };
-    let plan = plan(&topology, &pki, &place);
-    events.write(&Event::Planned { daemons: plan.daemons() });
-    make_networks(&plan, reaper)?;
-    publish_api(lab, &topology, &pki)?;
+    })
+}
+
+/// Prepares and starts all machines of a plan; containerd of the nodes starts with what is in `seed`.
+pub(super) fn start_machines(
+    lab: &Lab,
+    plan: &LabPlan,
+    seed: Option<&Path>,
+    reaper: &Reaper,
+) -> Result<(), LabError> {
     for machine in &plan.machines {
-        prepare_machine(lab, &machine.name, machine.node.then_some(&artifacts), reaper)?;
+        prepare_machine(lab, &machine.name, machine.node, seed, reaper)?;
         let path = lab.machine_directory(&machine.name).join("plan.json");
         let text = serde_json::to_vec(machine).doing(|| format!("writing {}", path.display()))?;
         fs::write(&path, text).doing(|| format!("writing {}", path.display()))?;
@@ -80,12 +118,11 @@ fn bring_up(lab: &Lab, datapath: Datapath, reaper: &Reaper, events: &EventLog) -
         command.args(arguments).arg(lab.directory()).arg(&machine.name);
         run_command(reaper, &mut command, &format!("starting machine {}", machine.name))?;
     }
-    await_machines(lab, &plan, events);
     Ok(())
 }
 
-/// Waits until every machine has reported; a failure has been told by the machine itself.
-fn await_machines(lab: &Lab, plan: &LabPlan, events: &EventLog) {
+/// Waits until every machine has reported, and tells all they report; a failure has been told by the machine itself.
+pub(super) fn await_machines(lab: &Lab, plan: &LabPlan, mut tell: impl FnMut(Event)) {
     let mut waiting: Vec<(PathBuf, EventReader)> = plan
         .machines
         .iter()
@@ -97,15 +134,14 @@ fn await_machines(lab: &Lab, plan: &LabPlan, events: &EventLog) {
             let mut done = false;
             for event in reader.read(path) {
                 done |= matches!(event, Event::Ready { .. } | Event::Failed { .. });
-                events.write(&event);
+                tell(event);
             }
             !done
         });
     }
-    events.write(&Event::Complete);
 }
 
-fn make_networks(plan: &LabPlan, reaper: &Reaper) -> Result<(), LabError> {
+pub(super) fn make_networks(plan: &LabPlan, reaper: &Reaper) -> Result<(), LabError> {
     for namespace in &plan.namespaces {
         run_command(
             reaper,
@@ -122,7 +158,7 @@ fn make_networks(plan: &LabPlan, reaper: &Reaper) -> Result<(), LabError> {
 }
 
 /// Opens the way to the API server and writes a kubeconfig for everyone who comes from outside.
-fn publish_api(lab: &Lab, topology: &Topology, pki: &Pki) -> Result<(), LabError> {
+pub(super) fn publish_api(lab: &Lab, topology: &Topology, pki: &Pki) -> Result<(), LabError> {
     let Some(control_plane) = topology.control_plane() else { return Ok(()) };
     let listener = proxy::listen()?;
     let address = listener.local_addr().doing(|| "opening a port for the API server".to_owned())?;
@@ -140,19 +176,30 @@ fn publish_api(lab: &Lab, topology: &Topology, pki: &Pki) -> Result<(), LabError
 }
 
 /// A machine's directories; a node's containerd starts with the images of the seed, shared by hard links.
-fn prepare_machine(lab: &Lab, name: &str, node: Option<&Artifacts>, reaper: &Reaper) -> Result<(), LabError> {
+fn prepare_machine(
+    lab: &Lab,
+    name: &str,
+    node: bool,
+    seed: Option<&Path>,
+    reaper: &Reaper,
+) -> Result<(), LabError> {
     let machine = lab.machine_directory(name);
+    let containerd = machine.join("containerd");
     let log = machine.join("lab/log");
     fs::create_dir_all(&log).doing(|| format!("making {}", log.display()))?;
-    let Some(artifacts) = node else { return Ok(()) };
-    fs::create_dir_all(machine.join("kubelet")).doing(|| format!("making {}", machine.display()))?;
-    let containerd = machine.join("containerd");
+    if !node {
+        return Ok(());
+    }
+    for directory in [&machine.join("kubelet"), &containerd] {
+        fs::create_dir_all(directory).doing(|| format!("making {}", directory.display()))?;
+    }
+    let Some(seed) = seed else { return Ok(()) };
     let mut copy = Command::new("cp");
-    copy.arg("-al").arg(artifacts.containerd_seed().join(".")).arg(&containerd);
+    copy.arg("-al").arg(seed.join(".")).arg(&containerd);
     if run_command(reaper, &mut copy, "linking images").is_err() {
         // The cache is on another file system: copy.
         let mut copy = Command::new("cp");
-        copy.args(["-a", "--reflink=auto"]).arg(artifacts.containerd_seed().join(".")).arg(&containerd);
+        copy.args(["-a", "--reflink=auto"]).arg(seed.join(".")).arg(&containerd);
         run_command(reaper, &mut copy, "copying images")?;
     }
     // Databases are written in place: each node needs its own.
@@ -173,8 +220,8 @@ fn own_databases(directory: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-fn run_command(reaper: &Reaper, command: &mut Command, what: &str) -> Result<(), LabError> {
+pub(super) fn run_command(reaper: &Reaper, command: &mut Command, what: &str) -> Result<(), LabError> {
     let pid = reaper.spawn(command).doing(|| what.to_owned())?;
     let exit = reaper.wait(pid);
-    if exit.success() { Ok(()) } else { Err(LabError::failed(format!("{what}: {exit}; see init.log"), "")) }
+    if exit.success() { Ok(()) } else { Err(LabError::failed(format!("{what}: {exit}"), "")) }
 }

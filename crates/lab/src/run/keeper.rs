@@ -19,8 +19,13 @@ use crate::plan::Daemon;
 /// Delay before the first restart; it doubles with every failure in a row.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
+/// Pause between two looks whether a daemon is ready.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// A daemon that ran this long failed anew, not again.
 const STEADY: Duration = Duration::from_secs(10);
+/// Pause before a command that follows a start is tried again.
+const FOLLOW_UP_PAUSE: Duration = Duration::from_millis(200);
 /// Failed starts in a row before a lab that is coming up gives up.
 const FIRST_TRIES: u32 = 3;
 
@@ -203,8 +208,11 @@ impl Keeper {
 
     fn await_ready(&self, daemon: &Daemon, pid: Pid) -> Result<(), NotReady> {
         let deadline = Instant::now() + daemon.ready.patience;
+        let mut asked = Instant::now();
         while !probe_once(&daemon.ready, &self.reaper) {
-            if let Some(exit) = self.reaper.wait_for(pid, Duration::from_millis(20)) {
+            // A probe that takes long must not take the processor from the daemon it asks for.
+            let pause = asked.elapsed().clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            if let Some(exit) = self.reaper.wait_for(pid, pause) {
                 return Err(NotReady::Ended(exit));
             }
             if Instant::now() > deadline {
@@ -213,26 +221,45 @@ impl Keeper {
                     daemon.ready.patience, daemon.ready.what
                 )));
             }
+            asked = Instant::now();
         }
-        for argv in &daemon.after {
-            let failed =
-                |why: &dyn std::fmt::Display| NotReady::Waiting(format!("`{}`: {why}", argv.join(" ")));
-            let log = open_log(&self.log(&daemon.name)).map_err(|error| failed(&error))?;
-            let mut command = command(argv);
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-            let pid = self.reaper.spawn(&mut command).map_err(|error| failed(&error))?;
-            let exit = self.reaper.wait(pid);
-            if !exit.success() {
-                return Err(failed(&exit)).inspect_err(|_| self.note(daemon, argv, exit));
-            }
-        }
-        Ok(())
+        daemon.after.iter().try_for_each(|argv| self.follow_up(daemon, argv, pid, deadline))
     }
 
-    fn note(&self, daemon: &Daemon, argv: &[String], exit: Exit) {
-        if let Ok(mut log) = open_log(&self.log(&daemon.name)) {
-            let _ = writeln!(log, "lab: `{}` ended with {exit}", argv.join(" "));
+    /// Runs a command that follows a start, again until it succeeds: what it needs may be on its way back as well.
+    fn follow_up(
+        &self,
+        daemon: &Daemon,
+        argv: &[String],
+        pid: Pid,
+        deadline: Instant,
+    ) -> Result<(), NotReady> {
+        loop {
+            let ended = self.run_beside(daemon, argv).map(|exit| (exit.success(), exit.to_string()));
+            let why = match ended {
+                Ok((true, _)) => return Ok(()),
+                Ok((false, exit)) => format!("ended with {exit}"),
+                Err(error) => error.to_string(),
+            };
+            let line = argv.join(" ");
+            if let Ok(mut log) = open_log(&self.log(&daemon.name)) {
+                let _ = writeln!(log, "lab: `{line}`: {why}");
+            }
+            if let Some(exit) = self.reaper.wait_for(pid, FOLLOW_UP_PAUSE) {
+                return Err(NotReady::Ended(exit));
+            }
+            if Instant::now() > deadline {
+                return Err(NotReady::Waiting(format!("`{line}`: {why}")));
+            }
         }
+    }
+
+    /// Runs a command with the daemon's log as its own.
+    fn run_beside(&self, daemon: &Daemon, argv: &[String]) -> io::Result<Exit> {
+        let log = open_log(&self.log(&daemon.name))?;
+        let mut command = command(argv);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        Ok(self.reaper.wait(self.reaper.spawn(&mut command)?))
     }
 }
 

@@ -15,3 +15,4 @@ mod root;
 pub mod status;
 mod steps;
 pub mod up;
+pub mod vm;

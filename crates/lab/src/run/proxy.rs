@@ -20,15 +20,26 @@ pub fn listen() -> Result<TcpListener, LabError> {
 /// Hands every connection on to the API server in that network namespace, for ever.
 pub fn serve(listener: TcpListener, network: &Path) -> Result<(), LabError> {
     let namespace = File::open(network).doing(|| format!("opening {}", network.display()))?;
-    let (sender, clients) = channel();
+    let clients = accept_all(listener);
     // A socket belongs to the namespace of the thread that made it: this thread lives inside.
     thread::spawn(move || {
         if let Err(error) = setns(namespace, CloneFlags::CLONE_NEWNET) {
             eprintln!("proxy: entering the control plane's network: {error}");
             return;
         }
-        connect_all(&clients);
+        connect_all(&clients, (Ipv4Addr::LOCALHOST, API_PORT).into());
     });
+    Ok(())
+}
+
+/// Hands every connection on to a server of the network we are in, for ever.
+pub fn pass_on(listener: TcpListener, server: SocketAddr) {
+    let clients = accept_all(listener);
+    thread::spawn(move || connect_all(&clients, server));
+}
+
+fn accept_all(listener: TcpListener) -> Receiver<TcpStream> {
+    let (sender, clients) = channel();
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
             if sender.send(client).is_err() {
@@ -36,11 +47,10 @@ pub fn serve(listener: TcpListener, network: &Path) -> Result<(), LabError> {
             }
         }
     });
-    Ok(())
+    clients
 }
 
-fn connect_all(clients: &Receiver<TcpStream>) {
-    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, API_PORT));
+fn connect_all(clients: &Receiver<TcpStream>, server: SocketAddr) {
     for client in clients {
         match TcpStream::connect(server) {
             Ok(server) => {

@@ -4,12 +4,13 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::enter;
 pub use super::keeper::{DaemonState, DaemonStatus, MachineStatus};
 use super::steps::tail;
+use super::vm::{self, VmRecord};
 use crate::artifacts::Artifacts;
 use crate::error::LabError;
 use crate::state::Lab;
@@ -19,7 +20,7 @@ use crate::topology::{Machine, Role, Topology};
 const LOG_LINES: usize = 5;
 
 /// Everything `status` tells.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LabStatus {
     /// Name of the lab.
@@ -37,13 +38,13 @@ pub struct LabStatus {
 }
 
 /// One machine.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineReport {
     /// Its name.
     pub name: String,
     /// `node`, `control-plane`, `router` or `host`.
-    pub role: &'static str,
+    pub role: String,
     /// All its steps are done.
     pub ready: bool,
     /// In starting order.
@@ -51,30 +52,30 @@ pub struct MachineReport {
 }
 
 /// One daemon, with its last words if it is not well.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaemonReport {
     /// What its keeper says.
     #[serde(flatten)]
     pub status: DaemonStatus,
     /// Last lines of its log, when it is down or was restarted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }
 
 /// The API server.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiReport {
     /// Whether it says it is ready.
     pub ready: bool,
     /// What it said instead.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
 /// A node in the eyes of Kubernetes.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeReport {
     /// Its name.
@@ -82,14 +83,14 @@ pub struct NodeReport {
     /// Its condition Ready.
     pub ready: bool,
     /// Why not, if not.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Version of its kubelet.
     pub version: String,
 }
 
 /// A BGP session.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionReport {
     /// Who speaks.
@@ -122,6 +123,9 @@ impl LabStatus {
 pub fn status(lab: &Lab) -> Result<LabStatus, LabError> {
     let topology = lab.topology()?;
     lab.first_process().ok_or_else(|| half_made(lab))?;
+    if VmRecord::of(lab)?.is_some() {
+        return vm::status(lab);
+    }
     let machines: Vec<MachineReport> = topology.machines.iter().map(|machine| report(lab, machine)).collect();
     let (api, nodes, bgp) = thread::scope(|scope| {
         let cluster = scope.spawn(|| cluster(lab, &topology));
@@ -137,14 +141,16 @@ pub fn status(lab: &Lab) -> Result<LabStatus, LabError> {
     Ok(LabStatus { name: lab.name().to_owned(), machines, api, nodes, bgp, memory: memory(lab) })
 }
 
-fn half_made(lab: &Lab) -> LabError {
+/// What to say when a lab has ended by itself.
+pub(super) fn half_made(lab: &Lab) -> LabError {
     LabError::refused(format!(
         "lab {0:?} is not running, but left files: clean up with `kubectl-underlay lab down --name {0}`",
         lab.name()
     ))
 }
 
-fn report(lab: &Lab, machine: &Machine) -> MachineReport {
+/// What a machine says about itself.
+pub(super) fn report(lab: &Lab, machine: &Machine) -> MachineReport {
     let path = lab.shared_directory(&machine.name).join("status.json");
     let status: MachineStatus =
         fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
@@ -159,11 +165,16 @@ fn report(lab: &Lab, machine: &Machine) -> MachineReport {
         Role::Router(_) => "router",
         Role::Host => "host",
     };
-    MachineReport { name: machine.name.clone(), role, ready: status.ready, daemons: daemons.collect() }
+    MachineReport {
+        name: machine.name.clone(),
+        role: role.to_owned(),
+        ready: status.ready,
+        daemons: daemons.collect(),
+    }
 }
 
 /// Asks the API server, as an admin from outside would.
-fn cluster(lab: &Lab, topology: &Topology) -> (Option<ApiReport>, Vec<NodeReport>) {
+pub(super) fn cluster(lab: &Lab, topology: &Topology) -> (Option<ApiReport>, Vec<NodeReport>) {
     if topology.control_plane().is_none() {
         return (None, vec![]);
     }
@@ -234,7 +245,7 @@ fn parse_sessions(machine: &str, text: &[u8]) -> Vec<SessionReport> {
 }
 
 /// Sum of the proportional set sizes of all processes of a lab.
-fn memory(lab: &Lab) -> u64 {
+pub(super) fn memory(lab: &Lab) -> u64 {
     let Ok(proc) = lab.inner_proc() else { return 0 };
     let processes = fs::read_dir(proc).into_iter().flatten().flatten();
     let numbered =

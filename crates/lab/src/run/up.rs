@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::down;
 use super::events::{Event, EventReader};
 use super::steps::tail;
+use super::vm::{self, VmRecord};
 use crate::artifacts::Artifacts;
 use crate::error::{Doing, LabError};
 use crate::state::Lab;
@@ -17,11 +18,39 @@ use crate::topology::Topology;
 /// How long a lab may take before we give up on it.
 const PATIENCE: Duration = Duration::from_mins(10);
 
+/// The kernel that a lab's machines run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kernel {
+    /// The one we run on, whatever it lacks: the switch runs in user space.
+    Host,
+    /// Debian's, in a virtual machine. The control plane stays outside.
+    Vm,
+    /// The one we run on, which is that of the virtual machine.
+    Guest {
+        /// The machine that stands for the API server outside.
+        door: Option<String>,
+    },
+}
+
+impl Kernel {
+    /// Arguments of the lab's first process.
+    fn arguments(&self) -> Vec<String> {
+        match self {
+            Self::Host => vec![],
+            Self::Vm => vec!["--vm".to_owned()],
+            Self::Guest { door: None } => vec!["--guest".to_owned()],
+            Self::Guest { door: Some(door) } => ["--guest", "--door", door].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
 /// How a lab is brought up.
 #[derive(Debug)]
 pub struct Options<'a> {
     /// The program whose hidden verbs run the lab: `kubectl-underlay`.
     pub program: &'a Path,
+    /// What its machines run on.
+    pub kernel: Kernel,
     /// Leave a lab that failed as it is.
     pub keep_failed: bool,
     /// Becomes true when the user wants no lab after all.
@@ -36,10 +65,12 @@ pub fn up(
     progress: impl FnMut(&Event),
 ) -> Result<(), LabError> {
     must_be_root()?;
-    Artifacts::find()?;
+    let artifacts = Artifacts::find()?;
+    if options.kernel == Kernel::Vm {
+        vm::check(&artifacts)?;
+    }
     lab.create()?;
-    let result =
-        start(lab, topology, options.program).and_then(|()| follow(lab, options.interrupted, progress));
+    let result = start(lab, topology, options).and_then(|()| follow(lab, options.interrupted, progress));
     if result.is_err() && !options.keep_failed {
         down::down(lab)?;
     }
@@ -54,11 +85,20 @@ pub fn must_be_root() -> Result<(), LabError> {
     Err(LabError::refused("a lab needs root for namespaces and mounts: run the same command with sudo"))
 }
 
-fn start(lab: &Lab, topology: &Topology, program: &Path) -> Result<(), LabError> {
-    lab.save_topology(topology)?;
+fn start(lab: &Lab, topology: &Topology, options: &Options<'_>) -> Result<(), LabError> {
+    let program = options.program;
+    let mut topology = topology.clone();
+    if options.kernel == Kernel::Vm {
+        // Emulated, containers take minutes to start: a lab with its own kernel is for the network.
+        topology.kubernetes.kubelets = false;
+        VmRecord { cache: std::env::var_os("UNDERLAY_CACHE").map(Into::into) }.save(lab)?;
+    }
+    lab.save_topology(&topology)?;
     let status = Command::new(program)
         .args(["lab", "launch"])
         .arg(lab.directory())
+        .arg("--")
+        .args(options.kernel.arguments())
         .status()
         .doing(|| format!("running {}", program.display()))?;
     if status.success() { Ok(()) } else { Err(LabError::failed("the lab's first process did not start", "")) }

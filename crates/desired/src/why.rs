@@ -1,0 +1,78 @@
+//! Why something should be: the objects it came from.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// An object of the Kubernetes API.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// Its kind, as in manifests.
+    pub kind: String,
+    /// Its namespace, if it has one.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// An object without a namespace.
+    pub fn cluster(kind: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: None, name: name.to_owned() }
+    }
+
+    /// An object in a namespace.
+    pub fn namespaced(kind: &str, namespace: &str, name: &str) -> Self {
+        Self { kind: kind.to_owned(), namespace: Some(namespace.to_owned()), name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(formatter, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(formatter, "{} {}", self.kind, self.name),
+        }
+    }
+}
+
+/// The objects something came from. Nothing is planned without at least one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Why(BTreeSet<ObjectRef>);
+
+impl Why {
+    /// One object.
+    pub fn from_object(object: ObjectRef) -> Self {
+        Self(BTreeSet::from([object]))
+    }
+
+    /// These objects and one more.
+    #[must_use]
+    pub fn and(mut self, object: ObjectRef) -> Self {
+        self.0.insert(object);
+        self
+    }
+
+    /// All of them, in order.
+    pub fn objects(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.0.iter()
+    }
+}
+
+/// A thing that should be, with its reason. Two items with one thing and different reasons are different to a reader
+/// of plans, but the same to an edge.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Item<T> {
+    /// The thing.
+    pub what: T,
+    /// Its reason.
+    pub why: Why,
+}
+
+impl<T> Item<T> {
+    /// A thing and its reason.
+    pub fn new(what: T, why: &Why) -> Self {
+        Self { what, why: why.clone() }
+    }
+}

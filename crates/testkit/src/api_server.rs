@@ -1,0 +1,190 @@
+//! A real API server with its etcd, for tests that need Kubernetes' API but no nodes.
+//!
+//! In: the artifacts. Out: an address that nobody else uses, and the kubeconfig of an admin.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use underlay_lab::artifacts::Artifacts;
+use underlay_lab::pki::{Actor, Pki};
+
+use crate::process::{Server, mortal};
+use crate::require::require_artifacts;
+use crate::scratch::Scratch;
+use crate::wait::try_wait_for;
+
+/// Port of the first server of a process; the next ones take the next.
+const FIRST_PORT: u16 = 16443;
+/// A busy machine may take several times the two or three seconds of an idle one.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// etcd and kube-apiserver on this machine's loopback. They end when dropped.
+#[derive(Debug)]
+pub struct ApiServer {
+    // Fields are dropped in order: the API server before its etcd, both before their files.
+    server: Server,
+    etcd: Server,
+    address: SocketAddr,
+    kubectl: PathBuf,
+    startup: Duration,
+    scratch: Scratch,
+}
+
+impl ApiServer {
+    /// The one server of this test binary, started by whoever asks first. Tests keep apart by namespaces and names.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[track_caller]
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<ApiServer> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    /// Starts a server and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started, or is not ready in time.
+    #[track_caller]
+    pub fn start() -> Self {
+        let artifacts = require_artifacts();
+        let started = Instant::now();
+        let scratch = Scratch::new("api");
+        let address = own_address();
+        write_keys(&scratch, address);
+        let etcd = start_etcd(&artifacts, &scratch);
+        let server = start_server(&artifacts, &scratch, address);
+        let kubectl = artifacts.program("kubectl");
+        let mut this = Self { server, etcd, address, kubectl, startup: Duration::ZERO, scratch };
+        this.wait_until_ready();
+        this.startup = started.elapsed();
+        this
+    }
+
+    #[track_caller]
+    fn wait_until_ready(&mut self) {
+        let ready = try_wait_for("the API server to be ready", PATIENCE, || {
+            self.etcd.must_live();
+            self.server.must_live();
+            // kubectl is slow to start: first see whether there is anybody to ask.
+            TcpStream::connect(self.address).map_err(|error| format!("{}: {error}", self.address))?;
+            let output = self.kubectl(&["get", "--raw", "/readyz"]);
+            if output.status.success() {
+                return Ok(());
+            }
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        });
+        if let Err(error) = ready {
+            panic!("{error}\nlast words of the API server:\n{}", self.server.last_words());
+        }
+    }
+
+    /// Where it serves.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// Kubeconfig of an admin, valid as long as the server.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.scratch.join("kubeconfig")
+    }
+
+    /// How long it took from nothing to ready.
+    pub fn startup(&self) -> Duration {
+        self.startup
+    }
+
+    /// Runs kubectl as the admin.
+    ///
+    /// # Panics
+    ///
+    /// When kubectl cannot be run at all.
+    #[track_caller]
+    pub fn kubectl(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(&self.kubectl);
+        command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments).stdin(Stdio::null());
+        // Its cache of the API's shape must not outlive the API.
+        command.env("KUBECACHEDIR", self.scratch.join("kubectl-cache"));
+        command.output().unwrap_or_else(|error| panic!("running kubectl: {error}"))
+    }
+}
+
+/// An address nobody else picks: our process number, which is unique on this machine and has 22 bits, in the upper
+/// quarter of the loopback network. So a port on it cannot be taken between the choice and the server's start.
+fn own_address() -> SocketAddr {
+    static STARTED: AtomicU16 = AtomicU16::new(0);
+    let host = u32::from(Ipv4Addr::new(127, 192, 0, 0)) | (std::process::id() & 0x3f_ffff);
+    let port = FIRST_PORT + STARTED.fetch_add(1, Ordering::Relaxed);
+    SocketAddr::from((Ipv4Addr::from(host), port))
+}
+
+#[track_caller]
+fn write_keys(scratch: &Scratch, address: SocketAddr) {
+    let names = vec!["localhost".to_owned(), address.ip().to_string()];
+    let pki = match Pki::issue(&[(Actor::Admin, vec![]), (Actor::ApiServer, names)]) {
+        Ok(pki) => pki,
+        Err(error) => panic!("{error}"),
+    };
+    let server = pki.of(Actor::ApiServer);
+    let kubeconfig = pki.kubeconfig(Actor::Admin, &format!("https://{address}"));
+    for (name, text) in [
+        ("ca.crt", &pki.authority.certificate),
+        ("server.crt", &server.certificate),
+        ("server.key", &server.key),
+        ("sa.pub", &pki.service_accounts.certificate),
+        ("sa.key", &pki.service_accounts.key),
+        ("kubeconfig", &kubeconfig),
+    ] {
+        let path = scratch.join(name);
+        fs::write(&path, text).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
+    }
+}
+
+/// etcd on Unix sockets: no port to choose, and nobody else can reach it.
+#[track_caller]
+fn start_etcd(artifacts: &Artifacts, scratch: &Scratch) -> Server {
+    let (clients, peers) = (socket_url(scratch, "etcd"), socket_url(scratch, "peer"));
+    let mut command = mortal(&artifacts.program("etcd"));
+    command
+        .args(["--name=test", "--unsafe-no-fsync", "--log-level=warn"])
+        .arg(format!("--data-dir={}", scratch.join("data").display()))
+        .arg(format!("--listen-client-urls={clients}"))
+        .arg(format!("--advertise-client-urls={clients}"))
+        .arg(format!("--listen-peer-urls={peers}"))
+        .arg(format!("--initial-advertise-peer-urls={peers}"))
+        .arg(format!("--initial-cluster=test={peers}"));
+    Server::start("etcd", command, &scratch.join("etcd.log"))
+}
+
+#[track_caller]
+fn start_server(artifacts: &Artifacts, scratch: &Scratch, address: SocketAddr) -> Server {
+    let file = |flag: &str, name: &str| format!("--{flag}={}", Path::display(&scratch.join(name)));
+    let mut command = mortal(&artifacts.program("kube-apiserver"));
+    command
+        .arg(format!("--etcd-servers={}", socket_url(scratch, "etcd")))
+        .arg(format!("--bind-address={}", address.ip()))
+        .arg(format!("--secure-port={}", address.port()))
+        .arg(file("client-ca-file", "ca.crt"))
+        .arg(file("tls-cert-file", "server.crt"))
+        .arg(file("tls-private-key-file", "server.key"))
+        .arg(file("service-account-key-file", "sa.pub"))
+        .arg(file("service-account-signing-key-file", "sa.key"))
+        .args(["--service-account-issuer=https://kubernetes.default.svc", "--allow-privileged=true"])
+        .args(["--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112", "--authorization-mode=RBAC"])
+        // Nobody makes service accounts' tokens here, and nobody looks for the server by its Service.
+        .args(["--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"])
+        // Only needed for a host without a default route: the server insists on an address to advertise.
+        .args(["--advertise-address=192.0.2.1", "--profiling=false"]);
+    Server::start("kube-apiserver", command, &scratch.join("kube-apiserver.log"))
+}
+
+fn socket_url(scratch: &Scratch, name: &str) -> String {
+    format!("unix://{}", scratch.join(&format!("{name}.sock")).display())
+}
