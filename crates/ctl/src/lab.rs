@@ -107,7 +107,8 @@ enum LabVerb {
 enum Kernel {
     /// The running kernel: fast; the switch runs in user space.
     Host,
-    /// A Debian kernel in QEMU: VRF devices, the kernel's OVS datapath, Geneve.
+    /// A Debian kernel in QEMU: VRF devices, the kernel's OVS datapath, Geneve. The control plane runs beside it, and
+    /// there are no kubelets.
     Vm,
 }
 
@@ -119,11 +120,10 @@ enum Output {
 
 pub fn run(arguments: LabArguments) -> Result<ExitCode> {
     let lab = Lab::named(&arguments.name)?;
-    if VmRecord::of(&lab)?.is_some()
-        && let Some(words) = forwarded(&lab, &arguments.verb)
+    if let Some(words) = forwarded(&arguments.verb)
+        && VmRecord::of(&lab)?.is_some()
     {
-        let interactive = matches!(arguments.verb, LabVerb::Exec { .. });
-        return Ok(ExitCode::from(vm::forward(&lab, words, interactive)?));
+        return run_in_vm(&lab, &arguments.verb, words);
     }
     match arguments.verb {
         LabVerb::Up { file, kernel, keep } => bring_up(&lab, file.as_deref(), kernel, keep)?,
@@ -160,7 +160,7 @@ pub fn run(arguments: LabArguments) -> Result<ExitCode> {
 }
 
 /// The words of a verb that a lab in a virtual machine carries out itself.
-fn forwarded(lab: &Lab, verb: &LabVerb) -> Option<Vec<String>> {
+fn forwarded(verb: &LabVerb) -> Option<Vec<String>> {
     let words = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
     match verb {
         LabVerb::Exec { machine, command } => {
@@ -170,12 +170,24 @@ fn forwarded(lab: &Lab, verb: &LabVerb) -> Option<Vec<String>> {
         }
         LabVerb::Cut { wire } => words(&["cut", wire]),
         LabVerb::Heal { wire } => words(&["heal", wire]),
-        // The control plane is not in the virtual machine.
-        LabVerb::Logs { machine, daemon } if !lab.log(machine, daemon).exists() => {
-            words(&["logs", machine, daemon])
-        }
+        LabVerb::Logs { machine, daemon } => words(&["logs", machine, daemon]),
         _ => None,
     }
+}
+
+/// Carries a verb out in the lab's virtual machine.
+fn run_in_vm(lab: &Lab, verb: &LabVerb, words: Vec<String>) -> Result<ExitCode> {
+    if let LabVerb::Logs { machine, daemon } = verb
+        && lab.log(machine, daemon).exists()
+    {
+        // The control plane is beside the virtual machine; its node has steps on both sides.
+        logs::copy(lab, machine, daemon, &mut io::stdout().lock())?;
+        if !["steps", "machine"].contains(&daemon.as_str()) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let interactive = matches!(verb, LabVerb::Exec { .. });
+    Ok(ExitCode::from(vm::forward(lab, words, interactive)?))
 }
 
 fn bring_up(lab: &Lab, path: Option<&Path>, kernel: Kernel, keep: bool) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Rows of the OVN northbound database (and the few southbound ones) that should be.
+//! Rows of the OVN northbound database that should be.
 //!
 //! A row is a table, an id of ours and the columns we care for; a column we do not name is left to others. References
 //! name rows by id, so that a plan needs no UUIDs. A set of references means "these of ours": what others put into the
@@ -32,13 +32,31 @@ pub enum Table {
     Copp,
     Meter,
     MeterBand,
-    /// Southbound: other nodes.
-    Chassis,
-    /// Southbound: how to reach them.
-    Encap,
 }
 
 impl Table {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::LogicalSwitch,
+        Self::LogicalSwitchPort,
+        Self::LogicalRouter,
+        Self::LogicalRouterPort,
+        Self::LogicalRouterStaticRoute,
+        Self::LogicalRouterPolicy,
+        Self::Nat,
+        Self::GatewayChassis,
+        Self::StaticMacBinding,
+        Self::LoadBalancer,
+        Self::LoadBalancerGroup,
+        Self::AddressSet,
+        Self::PortGroup,
+        Self::Acl,
+        Self::DhcpOptions,
+        Self::Copp,
+        Self::Meter,
+        Self::MeterBand,
+    ];
+
     /// OVN's name for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -60,8 +78,6 @@ impl Table {
             Self::Copp => "Copp",
             Self::Meter => "Meter",
             Self::MeterBand => "Meter_Band",
-            Self::Chassis => "Chassis",
-            Self::Encap => "Encap",
         }
     }
 
@@ -70,8 +86,6 @@ impl Table {
         match self {
             Self::StaticMacBinding => Some(&["logical_port", "ip"]),
             Self::LoadBalancerGroup => Some(&["name"]),
-            Self::Chassis => Some(&["name"]),
-            Self::Encap => Some(&["type", "ip"]),
             _ => None,
         }
     }
@@ -113,7 +127,7 @@ pub enum Column {
 }
 
 /// A row that should be.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Row {
     /// Table and id.
     pub id: RowId,
@@ -187,7 +201,7 @@ impl Row {
 }
 
 /// All rows that should be in a database.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Rows(BTreeMap<RowId, Row>);
 
 impl Rows {

@@ -14,6 +14,9 @@ use crate::output::OutputExt;
 use crate::owner::Owner;
 use crate::wait::wait_for;
 
+/// Where a lab mounts outside its own directory, in namespaces of its own. Elsewhere others may mount as they like.
+const LAB_MOUNTS: [&str; 6] = ["/", "/dev", "/proc", "/run", "/sys", "/tmp"];
+
 /// How the machine looks where labs could show: names of network namespaces, interfaces, mounts, control groups of
 /// containers.
 #[derive(Debug, Clone)]
@@ -36,7 +39,8 @@ impl HostLook {
             links.lines().filter_map(|line| line.split(": ").nth(1)).map(|name| format!("interface {name}")),
         );
         let mounts = fs::read_to_string("/proc/self/mountinfo").expect("reading mounts");
-        seen.extend(mounts.lines().map(|line| format!("mount {line}")));
+        let over_host = |line: &&str| line.split(' ').nth(4).is_some_and(|point| LAB_MOUNTS.contains(&point));
+        seen.extend(mounts.lines().filter(over_host).map(|line| format!("mount {line}")));
         seen.extend(container_groups().iter().map(|path| format!("control group {}", path.display())));
         Self { seen }
     }

@@ -141,34 +141,34 @@ fn targets(wildcard: bool) -> Schema {
 /// or four bytes) and a number of its own, six bytes together. Each rule passes what another one refuses, so that
 /// there is one message.
 fn rules(what: &str, wildcard: bool) -> Value {
-    const PAIR: &str = "self.split(':').size() != 2";
-    const NUMBERS: &str = "!self.matches('^[0-9]+:[0-9]+$')";
+    const NO_PAIR: &str = "self.split(':').size() != 2";
+    const NO_NUMBERS: &str = "!self.matches('^[0-9]+:[0-9]+$')";
     let (any, administrators) = if wildcard {
         (" || self.startsWith('*:')", "either '*', an IPv4 address, or a number")
     } else {
         ("", "either an IPv4 address or a number")
     };
     let mut rules = vec![
-        (format!("!({PAIR})"), "must contain exactly one colon".to_owned()),
+        ("self.matches('^[^:]*:[^:]*$')".to_owned(), "must contain exactly one colon".to_owned()),
         (
-            format!("{PAIR} || self.matches('^[0-9]+:') || isIP(self.split(':')[0]){any}"),
+            format!("{NO_PAIR} || self.matches('^[0-9]+:') || isIP(self.split(':')[0]){any}"),
             format!("global administrator must be {administrators}"),
         ),
-        (format!("{PAIR} || self.matches(':[0-9]+$')"), "local administrator must be a number".to_owned()),
+        (format!("{NO_PAIR} || self.matches(':[0-9]+$')"), "local administrator must be a number".to_owned()),
         (
             "!self.matches('^[0-9]+[.][0-9.]*:[0-9]+$') || uint(self.split(':')[1]) <= 65535u".to_owned(),
             "with IPv4 global administrator must have format A.B.C.D:MN where MN <= 65535".to_owned(),
         ),
         (
             format!(
-                "{NUMBERS} || uint(self.split(':')[0]) <= 65535u || \
+                "{NO_NUMBERS} || uint(self.split(':')[0]) <= 65535u || \
                 (uint(self.split(':')[0]) <= 4294967295u && uint(self.split(':')[1]) <= 65535u)"
             ),
             "with 4-byte ASN global administrator must have format GHJK:MN where GHJK <= 4294967295 and MN <= 65535"
                 .to_owned(),
         ),
         (
-            format!("{NUMBERS} || uint(self.split(':')[0]) > 65535u || uint(self.split(':')[1]) <= 4294967295u"),
+            format!("{NO_NUMBERS} || uint(self.split(':')[0]) > 65535u || uint(self.split(':')[1]) <= 4294967295u"),
             "with 2-byte ASN global administrator must have format EF:OPQR where EF <= 65535 and OPQR <= 4294967295"
                 .to_owned(),
         ),

@@ -86,12 +86,12 @@ pub struct BfdProfile {
     /// The name that neighbors refer to.
     pub name: String,
 
-    /// How often, at most, the peer may send to us, in milliseconds. FRR takes 300 without it.
+    /// The shortest time between two packets that we can take from the peer, in milliseconds. FRR takes 300 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 60000))]
     pub receive_interval: Option<u32>,
 
-    /// How often, at most, we send, in milliseconds. FRR takes 300 without it.
+    /// The shortest time between two packets that we want to send, in milliseconds. FRR takes 300 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 60000))]
     pub transmit_interval: Option<u32>,
@@ -101,7 +101,7 @@ pub struct BfdProfile {
     #[schemars(range(min = 2, max = 255))]
     pub detect_multiplier: Option<u32>,
 
-    /// How often, at most, echo packets may come, in milliseconds. FRR takes 50 without it.
+    /// The shortest time between two echo packets that we can take, in milliseconds. FRR takes 50 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 60000))]
     pub echo_interval: Option<u32>,

@@ -55,7 +55,7 @@ pub(super) fn final_steps(topology: &Topology, machine: &Machine) -> Vec<Step> {
 }
 
 /// Path of an actor's kubeconfig on its node.
-pub(super) fn kubeconfig_path(actor: Actor<'_>) -> String {
+pub fn kubeconfig_path(actor: Actor<'_>) -> String {
     format!("{DIRECTORY}/{}.kubeconfig", actor.slug())
 }
 

@@ -9,7 +9,7 @@ mod network;
 mod ovn;
 mod worker;
 
-pub use control_plane::API_PORT;
+pub use control_plane::{API_PORT, kubeconfig_path};
 pub use worker::cgroup_of;
 
 use std::time::Duration;

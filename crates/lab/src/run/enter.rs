@@ -48,6 +48,18 @@ pub fn in_wires(lab: &Lab, argv: &[&str]) -> Result<Output, LabError> {
     })
 }
 
+/// The root of a machine, as a path from here.
+pub(super) fn root_of(lab: &Lab, machine: &str) -> Result<PathBuf, LabError> {
+    Ok(process_of(lab, machine)?.join("root"))
+}
+
+/// The first process of a machine, as a directory of `/proc`.
+fn process_of(lab: &Lab, machine: &str) -> Result<PathBuf, LabError> {
+    let path = lab.machine_directory(machine).join("pid");
+    let pid = fs::read_to_string(&path).doing(|| format!("finding machine {machine}"))?;
+    Ok(lab.inner_proc()?.join(pid.trim()))
+}
+
 /// Does something in a thread that has entered a network namespace: sockets and processes made there belong to it.
 pub(super) fn in_network<T: Send>(
     network: &Path,
@@ -71,10 +83,7 @@ impl Entrance {
                 format!("lab {:?} has no machine {machine:?}: it has {}", lab.name(), known.join(", "));
             return Err(LabError::refused(text));
         }
-        let proc = lab.inner_proc()?;
-        let path = lab.machine_directory(machine).join("pid");
-        let pid = fs::read_to_string(&path).doing(|| format!("finding machine {machine}"))?;
-        let directory = proc.join(pid.trim()).join("ns");
+        let directory = process_of(lab, machine)?.join("ns");
         let kinds = [
             ("pid", CloneFlags::CLONE_NEWPID),
             ("net", CloneFlags::CLONE_NEWNET),

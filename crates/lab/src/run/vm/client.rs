@@ -92,5 +92,9 @@ pub fn console_path(lab: &Lab) -> PathBuf {
 /// What the machine said last, to go after a text that says what is wrong.
 pub fn console(lab: &Lab) -> String {
     let text = tail(&console_path(lab), CONSOLE_LINES);
-    if text.is_empty() { String::new() } else { format!("; its console ends with\n{text}") }
+    if !text.is_empty() {
+        return format!("; its console ends with\n{text}");
+    }
+    // It has not even started: then the emulator has said why.
+    format!("\n{}", tail(&lab.directory().join("init.log"), CONSOLE_LINES)).trim_end().to_owned()
 }

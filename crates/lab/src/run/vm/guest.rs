@@ -21,10 +21,9 @@ use crate::state::Lab;
 /// not be on an overlay itself, as the root of the virtual machine is.
 const STATE: &str = "/var/lib/underlay-vm";
 
-/// File systems that the initramfs leaves to us.
-const MOUNTS: [(&str, &str, &str); 6] = [
-    ("tmpfs", "/run", "mode=0755"),
-    ("tmpfs", "/tmp", "mode=1777"),
+/// File systems that the initramfs leaves to us. The host's `/run` and `/tmp` stay in sight: the lab's directory may be
+/// in one of them, and what we write there is ours alone.
+const MOUNTS: [(&str, &str, &str); 4] = [
     ("tmpfs", "/dev/shm", "mode=1777"),
     ("devpts", "/dev/pts", "gid=5,mode=620,ptmxmode=666"),
     ("cgroup2", "/sys/fs/cgroup", ""),
@@ -34,7 +33,7 @@ const MOUNTS: [(&str, &str, &str); 6] = [
 /// Needed before the first machine starts.
 const FIRST_MODULES: [&str; 2] = ["veth", "bridge"];
 /// Loaded meanwhile. The kernel would load most of them when first asked for, but a lab is there to be looked at.
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 13] = [
     "openvswitch",
     "vport-geneve",
     "vport-vxlan",
@@ -48,7 +47,6 @@ const MODULES: [&str; 14] = [
     "dummy",
     "tun",
     "8021q",
-    "act_csum",
 ];
 
 /// The kernel is the lab's own: its limits fit large labs.

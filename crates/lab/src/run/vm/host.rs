@@ -19,11 +19,12 @@ use crate::pki::Pki;
 use crate::plan::{Datapath, LabPlan, plan, plan_control_plane};
 use crate::run::events::{Event, EventLog};
 use crate::run::reaper::{Exit, Reaper};
+use crate::run::steps::tail;
 use crate::run::{enter, init, machine};
 use crate::state::Lab;
 use crate::topology::Topology;
 
-/// How long the machine may take to boot. An idle host takes four seconds.
+/// How long the machine may take to boot. On a host with much other work it takes ten seconds.
 const BOOT: Duration = Duration::from_mins(3);
 
 /// Refuses if a virtual machine cannot be started here.
@@ -45,7 +46,11 @@ pub fn run(lab: &Lab) -> ! {
     let reaper = Reaper::start();
     let text = match keep_running(lab, &reaper, &events) {
         Ok(exit) => format!("the virtual machine ended with {exit}{}", console(lab)),
-        Err(error) => machine::describe(&error),
+        // Commands that failed have explained themselves in our log, which goes when the lab is taken down.
+        Err(error) => {
+            let log = tail(&lab.directory().join("init.log"), 8);
+            format!("{}\n{log}", machine::describe(&error)).trim_end().to_owned()
+        }
     };
     eprintln!("{text}");
     events.write(&Event::Failed { text });
@@ -124,7 +129,7 @@ fn ask_for_network(lab: &Lab, topology: &Topology) -> Result<Receiver, String> {
     let namespace = network::namespace(topology);
     let deadline = Instant::now() + BOOT;
     loop {
-        match network::connect_from(&namespace) {
+        match network::connect_from(&namespace, Duration::from_secs(1)) {
             Ok(stream) => {
                 let asked = send_request(stream, &request);
                 return asked.map(|(_, receiver)| receiver).map_err(|error| error.to_string());

@@ -9,8 +9,8 @@
 //! The machine's root is the host's, read-only, with memory on top. In it runs an ordinary lab, by the same program; a
 //! verb on the host is sent there as a whole, so hardly any has a second implementation.
 //!
-//! The control plane stays on the host: emulated, it needs two minutes of two processors to start and a third of one
-//! for ever. The port of its API server is open on its node in the machine all the same.
+//! The control plane stays on the host: emulated, it takes twice the processor time of all the rest to start, and a
+//! third of a processor for ever. The port of its API server is open on its node in the machine all the same.
 
 mod client;
 mod frame;

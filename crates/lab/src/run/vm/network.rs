@@ -23,6 +23,9 @@ const GUEST: Ipv4Addr = Ipv4Addr::new(169, 254, 0, 2);
 /// Namespace of the tap in a lab without a control plane; not a legal machine name.
 const NAMESPACE: &str = "vm.";
 
+/// How long a machine that is up may take to answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// The namespace, as the lab's first process sees it. The control plane runs in it.
 pub fn namespace(topology: &Topology) -> PathBuf {
     let name = topology.control_plane().map_or(NAMESPACE, |machine| machine.name.as_str());
@@ -58,14 +61,12 @@ pub fn connect(lab: &Lab) -> Result<TcpStream, LabError> {
     let first = lab.first_process().ok_or_else(|| lab.not_up())?;
     let root = PathBuf::from(format!("/proc/{first}/root"));
     let namespace = namespace(&lab.topology()?);
-    connect_from(&root.join(namespace.strip_prefix("/").unwrap_or(&namespace)))
+    connect_from(&root.join(namespace.strip_prefix("/").unwrap_or(&namespace)), PATIENCE)
 }
 
-/// Connects to the machine from the namespace with its tap.
-pub fn connect_from(namespace: &Path) -> Result<TcpStream, LabError> {
+/// Connects to the machine from the namespace with its tap. A machine that has not booted yet does not even refuse.
+pub fn connect_from(namespace: &Path, patience: Duration) -> Result<TcpStream, LabError> {
     enter::in_network(namespace, || {
-        // A machine that has not booted yet does not even refuse.
-        let patience = Duration::from_secs(1);
         TcpStream::connect_timeout(&SocketAddr::from((GUEST, COMMANDS)), patience)
             .doing(|| "connecting to the virtual machine".to_owned())
     })

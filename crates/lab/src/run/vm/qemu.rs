@@ -8,8 +8,8 @@ use crate::error::LabError;
 /// The emulator.
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
-/// Memory of the machine. The control plane and three nodes take 1.3 GiB, files that they write included; the host only
-/// gives what is touched.
+/// Memory of the machine. Three nodes take 0.4 GiB, files that they write included, and the host only gives what is
+/// touched: this is room for two dozen.
 const MEMORY: &str = "3G";
 
 /// The emulated processor: all that QEMU can do, except the string instructions that are said to be fast. Programs

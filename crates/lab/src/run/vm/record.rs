@@ -25,6 +25,7 @@ impl VmRecord {
                 serde_json::from_slice(&text).map(Some).doing(|| format!("reading {}", path.display()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(lab.denied()),
             Err(error) => Err(error).doing(|| format!("reading {}", path.display())),
         }
     }

@@ -1,0 +1,13 @@
+//! The OVN edge: observes the northbound database, compares it with the plan and applies the difference.
+//!
+//! In: the rows that should be ([`underlay_desired::ovn::Rows`]) and a replica of the database. Out: one transaction.
+//! A row is ours by the mark in its `external_ids`; a row without it is never changed or removed, and of a set that
+//! others use too only our own members come and go.
+
+pub mod diff;
+mod observe;
+pub mod sync;
+
+pub use diff::{Difference, difference};
+pub use observe::selection;
+pub use sync::{SyncError, sync};
