@@ -35,9 +35,9 @@ vm_fetch() {
     (cd "$2" && apt-get -o APT::Sandbox::User=root download "$1")
 }
 
-# vm_unpack VMLINUZ VMLINUX : the kernel as QEMU can start it at once. An emulated
-# processor unpacks it in six seconds, a third of the time until the first
-# program runs. A kernel that is packed in another way stays as it is.
+# vm_unpack VMLINUZ VMLINUX : the kernel as QEMU can start it at once. To unpack
+# it takes an emulated processor three seconds, as long as all the rest of the
+# boot. A kernel that is packed in another way stays as it is.
 vm_unpack() {
     local sectors offset length
     # From the header that a boot loader reads: sectors of set-up code, then
