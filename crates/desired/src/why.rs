@@ -59,20 +59,3 @@ impl Why {
         self.0.iter()
     }
 }
-
-/// A thing that should be, with its reason. Two items with one thing and different reasons are different to a reader
-/// of plans, but the same to an edge.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Item<T> {
-    /// The thing.
-    pub what: T,
-    /// Its reason.
-    pub why: Why,
-}
-
-impl<T> Item<T> {
-    /// A thing and its reason.
-    pub fn new(what: T, why: &Why) -> Self {
-        Self { what, why: why.clone() }
-    }
-}
