@@ -48,7 +48,7 @@ pub(super) fn switch(topology: &Topology, machine: &Machine, place: &Place) -> V
              -vconsole:info -vsyslog:off -vfile:off"
         )),
         ready: Probe::command("ovs-vswitchd to answer", words("ovs-appctl -t ovs-vswitchd version")),
-        // The userspace datapath's bridges are taps that die with the daemon, and the addresses with them.
+        // Whatever the bridges lost while the daemon was gone is put back; what is there already stays as it is.
         after: vec![add_bridges(machine, datapath), words(&format!("sh -e {ADDRESSES}"))],
     }));
     steps
