@@ -1,4 +1,4 @@
-//! Rows of the OVN northbound database that should be.
+//! Rows of OVN's databases that should be.
 //!
 //! A row is a table, an id of ours and the columns we care for; a column we do not name is left to others. References
 //! name rows by id, so that a plan needs no UUIDs. A set of references means "these of ours": what others put into the
@@ -24,7 +24,6 @@ pub enum Table {
     GatewayChassis,
     StaticMacBinding,
     LoadBalancer,
-    LoadBalancerGroup,
     AddressSet,
     PortGroup,
     Acl,
@@ -32,11 +31,16 @@ pub enum Table {
     Copp,
     Meter,
     MeterBand,
+    Chassis,
+    Encap,
 }
 
 impl Table {
-    /// All of them.
-    pub const ALL: [Self; 18] = [
+    /// All of the southbound database.
+    pub const SOUTHBOUND: [Self; 2] = [Self::Chassis, Self::Encap];
+
+    /// All of the northbound database.
+    pub const NORTHBOUND: [Self; 17] = [
         Self::LogicalSwitch,
         Self::LogicalSwitchPort,
         Self::LogicalRouter,
@@ -47,7 +51,6 @@ impl Table {
         Self::GatewayChassis,
         Self::StaticMacBinding,
         Self::LoadBalancer,
-        Self::LoadBalancerGroup,
         Self::AddressSet,
         Self::PortGroup,
         Self::Acl,
@@ -70,7 +73,6 @@ impl Table {
             Self::GatewayChassis => "Gateway_Chassis",
             Self::StaticMacBinding => "Static_MAC_Binding",
             Self::LoadBalancer => "Load_Balancer",
-            Self::LoadBalancerGroup => "Load_Balancer_Group",
             Self::AddressSet => "Address_Set",
             Self::PortGroup => "Port_Group",
             Self::Acl => "ACL",
@@ -78,6 +80,8 @@ impl Table {
             Self::Copp => "Copp",
             Self::Meter => "Meter",
             Self::MeterBand => "Meter_Band",
+            Self::Chassis => "Chassis",
+            Self::Encap => "Encap",
         }
     }
 
@@ -85,7 +89,7 @@ impl Table {
     pub fn natural_key(self) -> Option<&'static [&'static str]> {
         match self {
             Self::StaticMacBinding => Some(&["logical_port", "ip"]),
-            Self::LoadBalancerGroup => Some(&["name"]),
+            Self::Encap => Some(&["type", "ip"]),
             _ => None,
         }
     }

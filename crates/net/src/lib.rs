@@ -11,3 +11,4 @@ pub mod names;
 
 pub use cidr::Family;
 pub use mac::Mac;
+pub use names::NetworkNames;

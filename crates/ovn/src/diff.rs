@@ -62,14 +62,33 @@ fn existing(want: &Rows, have: &Replica) -> BTreeMap<RowId, RowRef> {
 /// Every row that carries our mark, with its id. The first of two rows with one id is the one that counts.
 fn ours(have: &Replica) -> BTreeMap<Uuid, RowId> {
     let mut ours = BTreeMap::new();
-    for table in Table::ALL.into_iter().filter(|table| table.natural_key().is_none()) {
-        for record in have.table(table.name()).into_iter().flat_map(underlay_ovsdb::Table::iter) {
+    let tables = Table::NORTHBOUND.into_iter().chain(Table::SOUTHBOUND);
+    for table in tables.filter(|table| table.natural_key().is_none()) {
+        for record in records(have, table) {
             if let Some(id) = mark(record) {
                 ours.insert(record.uuid(), RowId::new(table, id));
             }
         }
     }
+    ours.extend(bindings_of_our_ports(have));
     ours
+}
+
+/// A MAC binding has no room for a mark: it is ours when its port is. (Rows that something else must refer to, like the
+/// end of a tunnel, go with whatever refers to them.)
+fn bindings_of_our_ports(have: &Replica) -> BTreeMap<Uuid, RowId> {
+    let ports: BTreeSet<&Datum> = records(have, Table::LogicalRouterPort)
+        .filter(|record| mark(record).is_some())
+        .filter_map(|record| record.get("name"))
+        .collect();
+    records(have, Table::StaticMacBinding)
+        .filter(|record| record.get("logical_port").is_some_and(|port| ports.contains(port)))
+        .map(|record| (record.uuid(), RowId::new(Table::StaticMacBinding, record.uuid().to_string())))
+        .collect()
+}
+
+fn records(have: &Replica, table: Table) -> impl Iterator<Item = &Record> {
+    have.table(table.name()).into_iter().flat_map(underlay_ovsdb::Table::iter)
 }
 
 fn mark(record: &Record) -> Option<String> {

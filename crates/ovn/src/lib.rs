@@ -1,4 +1,4 @@
-//! The OVN edge: observes the northbound database, compares it with the plan and applies the difference.
+//! The OVN edge: observes a database of OVN, compares it with the plan and applies the difference.
 //!
 //! In: the rows that should be ([`underlay_desired::ovn::Rows`]) and a replica of the database. Out: one transaction.
 //! A row is ours by the mark in its `external_ids`; a row without it is never changed or removed, and of a set that
@@ -9,5 +9,5 @@ mod observe;
 pub mod sync;
 
 pub use diff::{Difference, difference};
-pub use observe::selection;
+pub use observe::{northbound, southbound};
 pub use sync::{SyncError, sync};

@@ -4,9 +4,18 @@ use underlay_desired::ovn::Table;
 use underlay_desired::owner::ROW_MARK;
 use underlay_ovsdb::{Index, Selection};
 
-/// All columns of all tables that a plan can name. Columns that this OVN does not have are left out by the client.
-pub fn selection() -> Selection {
-    Table::ALL.into_iter().fold(Selection::new(), |selection, table| {
+/// All of the northbound database that a plan can name. Columns that this OVN does not have are left out by the client.
+pub fn northbound() -> Selection {
+    selection(&Table::NORTHBOUND)
+}
+
+/// All of the southbound database that a plan can name.
+pub fn southbound() -> Selection {
+    selection(&Table::SOUTHBOUND)
+}
+
+fn selection(tables: &[Table]) -> Selection {
+    tables.iter().fold(Selection::new(), |selection, table| {
         let name = table.name();
         let index = match table.natural_key() {
             Some([first, ..]) => Index::column(first),

@@ -7,7 +7,7 @@ use crate::diff::{Difference, difference};
 
 /// The database was never reached, refused the change, or went away meanwhile.
 #[derive(Debug, thiserror::Error)]
-#[error("the northbound database did not take the change")]
+#[error("OVN's database did not take the change")]
 pub struct SyncError(#[from] TransactError);
 
 /// Compares the newest state with what should be and applies the difference. Nothing is sent when nothing differs.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use underlay_desired::ovn::{Row, RowId, Rows, Table};
 use underlay_desired::{ObjectRef, Why};
-use underlay_ovn::{Difference, selection, sync};
+use underlay_ovn::{Difference, northbound, sync};
 use underlay_ovsdb::{Client, Config, open};
 use underlay_testkit::{OutputExt, OvsdbServer, Schema};
 
@@ -51,7 +51,7 @@ fn network(ports: &[&str]) -> Rows {
 
 async fn client(server: &OvsdbServer) -> Client {
     let remote = server.remote().parse().expect("a remote");
-    let (client, session) = open(Config::new(remote, "OVN_Northbound", selection()));
+    let (client, session) = open(Config::new(remote, "OVN_Northbound", northbound()));
     tokio::spawn(session.run());
     tokio::time::timeout(Duration::from_mins(1), client.loaded())
         .await

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Daemon, Probe, Step, words, write, write_secret};
+use super::{Daemon, Probe, Step, underlay, words, write, write_secret};
 use crate::pki::{Actor, Pki};
 use crate::topology::{Machine, Topology};
 
@@ -18,7 +18,7 @@ const RBAC: &str = include_str!("rbac.yaml");
 pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<Step> {
     let mut steps = keys(pki);
     let local = format!("https://127.0.0.1:{API_PORT}");
-    for actor in [Actor::Admin, Actor::ControllerManager, Actor::Scheduler] {
+    for actor in [Actor::Admin, Actor::ClusterManager, Actor::ControllerManager, Actor::Scheduler] {
         steps.push(write_secret(&kubeconfig_path(actor), pki.kubeconfig(actor, &local)));
     }
     steps.push(Step::Start(etcd()));
@@ -28,7 +28,14 @@ pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<St
         argv: words(&format!("kubectl --kubeconfig {admin} create --validate=false -f -")),
         input: RBAC.to_owned(),
     });
-    steps.push(Step::Together(vec![vec![Step::Start(controller_manager())], vec![Step::Start(scheduler())]]));
+    let mut chains = vec![vec![Step::Start(controller_manager())], vec![Step::Start(scheduler())]];
+    if topology.kubernetes.kubelets {
+        steps.push(underlay::definitions(&admin));
+        steps.push(underlay::settings(topology));
+        chains.push(vec![Step::Start(underlay::manager())]);
+        chains.push(underlay::peers(topology, &admin));
+    }
+    steps.push(Step::Together(chains));
     steps
 }
 

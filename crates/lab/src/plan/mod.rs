@@ -7,6 +7,7 @@ mod control_plane;
 mod frr;
 mod network;
 mod ovn;
+pub(crate) mod underlay;
 mod worker;
 
 pub use control_plane::{API_PORT, kubeconfig_path};
@@ -176,16 +177,18 @@ fn machine_steps(topology: &Topology, machine: &Machine, pki: &Pki, place: &Plac
                 RouterConfig::Plain => {}
             }
         }
-        Role::Node { bgp, control_plane, index } => {
-            let config = bgp.as_ref().map_or_else(|| frr::silent(machine), |bgp| frr::config(machine, bgp));
-            let mut network = ovn::switch(topology, machine, place);
+        Role::Node { bgp, control_plane, .. } => {
+            // With Underlay on the node, the node's FRR waits to be told by it.
+            let told = bgp.as_ref().filter(|_| !topology.kubernetes.kubelets);
+            let config = told.map_or_else(|| frr::silent(machine), |bgp| frr::config(machine, bgp));
+            let mut network = ovn::switch(machine, place);
             network.push(Step::Together(vec![ovn::zone(), frr::steps(&config)]));
             let mut chains = vec![network];
             if *control_plane {
                 chains.push(control_plane::steps(topology, machine, pki));
             }
             if topology.kubernetes.kubelets {
-                chains.push(worker::runtime(topology, machine, *index, place));
+                chains.push(worker::runtime(place));
             }
             steps.push(Step::Together(chains));
             if topology.kubernetes.kubelets {

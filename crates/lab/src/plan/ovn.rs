@@ -1,10 +1,8 @@
 //! Open vSwitch and the node's own OVN zone: databases, northd, controller, the two bridges.
 
-use std::fmt::Write;
-
 use super::network::{addresses_of, default_routes, feed_ip};
 use super::{Daemon, Datapath, Place, Probe, Step, run, words, write};
-use crate::topology::{Machine, Role, Topology};
+use crate::topology::Machine;
 
 /// Bridge that carries the node's address and its uplink.
 const EXTERNAL_BRIDGE: &str = "br-ex";
@@ -12,7 +10,7 @@ const EXTERNAL_BRIDGE: &str = "br-ex";
 const ADDRESSES: &str = "/etc/underlay-lab/addresses";
 
 /// The switch and the node's addresses on it.
-pub(super) fn switch(topology: &Topology, machine: &Machine, place: &Place) -> Vec<Step> {
+pub(super) fn switch(machine: &Machine, place: &Place) -> Vec<Step> {
     let datapath = match place.datapath {
         Datapath::Userspace => "netdev",
         Datapath::Kernel => "system",
@@ -30,7 +28,7 @@ pub(super) fn switch(topology: &Topology, machine: &Machine, place: &Place) -> V
             after: vec![],
         }),
         Step::Run(init_database(machine, datapath)),
-        write(ADDRESSES, addresses_script(topology, machine)),
+        write(ADDRESSES, addresses_script(machine)),
     ];
     // Further interfaces stay with the kernel; the first belongs to the switch.
     for attachment in machine.attachments.iter().skip(1) {
@@ -77,22 +75,13 @@ fn add_bridges(machine: &Machine, datapath: &str) -> Vec<String> {
     ))
 }
 
-/// A shell script, because it runs again whenever the switch comes back: the node's addresses on the external bridge,
-/// its default routes, and the routes to the pods of the other nodes that the reference bridge plugin relies on.
-fn addresses_script(topology: &Topology, machine: &Machine) -> String {
+/// A shell script, because it runs again whenever the switch comes back: the node's addresses on the external bridge and
+/// its default routes.
+fn addresses_script(machine: &Machine) -> String {
     let Some(uplink) = machine.uplink() else { return String::new() };
     let mut batch = format!("link set {EXTERNAL_BRIDGE} mtu {}\n", uplink.mtu);
     batch.push_str(&addresses_of(EXTERNAL_BRIDGE, &uplink.addresses));
     batch.push_str(&default_routes(machine));
-    for peer in topology.nodes().filter(|peer| peer.name != machine.name) {
-        let Role::Node { index, .. } = peer.role else { continue };
-        for subnet in topology.kubernetes.pod_subnets_of(index) {
-            let same_family = |via: &std::net::IpAddr| via.is_ipv4() == subnet.addr().is_ipv4();
-            if let Some(via) = peer.addresses().into_iter().find(same_family) {
-                let _ = writeln!(batch, "route replace {subnet} via {via}");
-            }
-        }
-    }
     format!("ip -batch - <<'END'\n{batch}END\n")
 }
 

@@ -1,9 +1,9 @@
-//! containerd, the reference bridge plugin and the kubelet of a node.
+//! containerd, the agent and the kubelet of a node.
 
 use serde_json::json;
 
 use super::control_plane::{API_PORT, DIRECTORY, join, kubeconfig_path};
-use super::{Daemon, Place, Probe, Step, words, write, write_secret};
+use super::{Daemon, Place, Probe, Step, underlay, words, write, write_secret};
 use crate::pki::{Actor, Pki, nth_address};
 use crate::topology::{Machine, Topology};
 
@@ -38,11 +38,11 @@ fi"
     )
 }
 
-/// containerd, and the plugin configuration it waits for.
-pub(super) fn runtime(topology: &Topology, machine: &Machine, index: usize, place: &Place) -> Vec<Step> {
+/// containerd. It has no network until the agent installs the plugin.
+pub(super) fn runtime(place: &Place) -> Vec<Step> {
     vec![
         write("/etc/containerd/config.toml", containerd_config(&place.sandbox_image)),
-        write("/etc/cni/net.d/10-bridge.conflist", bridge_conflist(topology, machine, index)),
+        Step::Run(words("install -d /etc/cni/net.d /opt/cni/bin")),
         Step::Start(Daemon {
             name: "containerd".to_owned(),
             argv: words("containerd --config /etc/containerd/config.toml --log-level warn"),
@@ -52,7 +52,7 @@ pub(super) fn runtime(topology: &Topology, machine: &Machine, index: usize, plac
     ]
 }
 
-/// The kubelet, once the API server answers.
+/// The agent and the kubelet, once the API server answers.
 pub(super) fn kubelet(
     topology: &Topology,
     machine: &Machine,
@@ -87,13 +87,17 @@ pub(super) fn kubelet(
         write_secret(&kubeconfig_path(agent), pki.kubeconfig(agent, &format!("https://{server}"))),
         write(&format!("{DIRECTORY}/kubelet.yaml"), kubelet_config(topology, name, place)),
         Step::Run(vec!["sh".to_owned(), "-ec".to_owned(), groups_script(&node_group(place, name))]),
+        underlay::settings(topology),
         Step::Wait(Probe::tcp(&server.to_string())),
-        Step::Start(Daemon {
-            name: "kubelet".to_owned(),
-            argv,
-            ready: Probe::tcp("127.0.0.1:10248"),
-            after: vec![],
-        }),
+        Step::Together(vec![
+            vec![Step::Start(underlay::agent(machine))],
+            vec![Step::Start(Daemon {
+                name: "kubelet".to_owned(),
+                argv,
+                ready: Probe::tcp("127.0.0.1:10248"),
+                after: vec![],
+            })],
+        ]),
     ]
 }
 
@@ -119,26 +123,6 @@ state = "/run/containerd"
   runtime_type = "io.containerd.runc.v2"
 "#
     )
-}
-
-/// The reference bridge plugin with the node's part of the pod subnets.
-fn bridge_conflist(topology: &Topology, machine: &Machine, index: usize) -> String {
-    let subnets = topology.kubernetes.pod_subnets_of(index);
-    let ranges: Vec<_> = subnets.iter().map(|subnet| json!([{ "subnet": subnet }])).collect();
-    let routes: Vec<_> = subnets
-        .iter()
-        .map(|subnet| json!({ "dst": if subnet.addr().is_ipv4() { "0.0.0.0/0" } else { "::/0" } }))
-        .collect();
-    let mtu = machine.uplink().map_or(1500, |uplink| uplink.mtu);
-    let conflist = json!({
-        "cniVersion": "1.0.0",
-        "name": "lab",
-        "plugins": [{
-            "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "mtu": mtu,
-            "ipam": { "type": "host-local", "dataDir": "/run/cni-ipam", "ranges": ranges, "routes": routes },
-        }],
-    });
-    format!("{conflist:#}\n")
 }
 
 fn kubelet_config(topology: &Topology, node: &str, place: &Place) -> String {

@@ -8,6 +8,7 @@ use nix::unistd::{chdir, pivot_root};
 
 use crate::artifacts::Artifacts;
 use crate::error::{Doing, LabError};
+use crate::plan::underlay::PROGRAMS;
 
 const NONE: Option<&str> = None;
 
@@ -46,6 +47,11 @@ pub fn enter_root(machine: &Path, artifacts: &Artifacts, node: bool) -> Result<(
     mount_fs("tmpfs", &root.join("tmp"), "mode=1777")?;
     bind(&machine.join("lab"), &root.join("lab"))?;
     bind(&artifacts.bin(), &root.join("usr/local/bin"))?;
+    // Our own programs are found beside this one; a new build is used at the next start of a daemon.
+    let program = std::env::current_exe().doing(|| "finding this program".to_owned())?;
+    if let Some(directory) = program.parent() {
+        bind(directory, &root.join(PROGRAMS.trim_start_matches('/')))?;
+    }
     if Path::new("/lib/modules").is_dir() {
         bind(Path::new("/lib/modules"), &root.join("usr/lib/modules"))?;
     }

@@ -12,6 +12,7 @@ use super::steps::tail;
 use super::vm::{self, VmRecord};
 use crate::artifacts::Artifacts;
 use crate::error::{Doing, LabError};
+use crate::plan::underlay::NAMES;
 use crate::state::Lab;
 use crate::topology::Topology;
 
@@ -69,6 +70,9 @@ pub fn up(
     if options.kernel == Kernel::Vm {
         vm::check(&artifacts)?;
     }
+    if topology.kubernetes.kubelets && options.kernel != Kernel::Vm {
+        must_have_programs(options.program)?;
+    }
     lab.create()?;
     let result = start(lab, topology, options).and_then(|()| follow(lab, options.interrupted, progress));
     if result.is_err() && !options.keep_failed {
@@ -83,6 +87,14 @@ pub fn must_be_root() -> Result<(), LabError> {
         return Ok(());
     }
     Err(LabError::refused("a lab needs root for namespaces and mounts: run the same command with sudo"))
+}
+
+/// The cluster's programs are looked for beside this one.
+fn must_have_programs(program: &Path) -> Result<(), LabError> {
+    let missing = NAMES.iter().find(|name| !program.with_file_name(name).is_file());
+    let Some(name) = missing else { return Ok(()) };
+    let path = program.with_file_name(name);
+    Err(LabError::refused(format!("{} is missing: build the whole workspace (`make build`)", path.display())))
 }
 
 fn start(lab: &Lab, topology: &Topology, options: &Options<'_>) -> Result<(), LabError> {

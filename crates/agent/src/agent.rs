@@ -1,0 +1,243 @@
+//! The agent as a whole: what it watches, how it plans, and whom it hands the plan.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use prometheus_client::registry::Registry;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::{info, warn};
+use underlay_api::FRRConfiguration;
+use underlay_desired::owner::AGENT_MANAGER;
+use underlay_linux::Kernel;
+use underlay_ovsdb::{Config, Selection};
+use underlay_plan::node::NodePlan;
+use underlay_plan::node::addresses::{Placed, PlacedPod};
+use underlay_runtime::admin::{self, Admin};
+use underlay_runtime::edge::EdgeMetrics;
+use underlay_runtime::objects::Writer;
+use underlay_runtime::turn::Feeds;
+use underlay_runtime::{client, config, feed};
+use underlay_world::local::Assigned;
+use underlay_world::{Key, Kind, Settings, World};
+
+use crate::args::Args;
+use crate::edges::{Edges, Targets};
+use crate::records::NodeRecord;
+use crate::surroundings::{self, Seen};
+use crate::{cni, install, remembered};
+
+/// Runs until it is told to stop.
+pub async fn run(args: Args) -> anyhow::Result<()> {
+    let config = config::load(&args.settings)?;
+    for key in &config.unknown {
+        warn!(key, "the configuration file has a key that is not known; it is passed over");
+    }
+    let client = client::connect(args.kubeconfig.as_deref()).await?;
+    let mut registry = Registry::default();
+    let metrics = EdgeMetrics::register(&mut registry);
+    let writer = Writer::register(AGENT_MANAGER, &mut registry);
+
+    let kernel = Arc::new(Kernel::open().context("opening netlink")?);
+    let switch = database(&args.switch, "Open_vSwitch", underlay_ovs::selection())?;
+    let northbound = database(&args.northbound, "OVN_Northbound", underlay_ovn::northbound())?;
+    let southbound = database(&args.southbound, "OVN_Southbound", underlay_ovn::southbound())?;
+
+    let (seen, seen_receiver) = watch::channel(None);
+    tokio::spawn(surroundings::watch(
+        args.node_name.clone(),
+        Kernel::open().context("opening netlink")?,
+        switch.clone(),
+        seen,
+    ));
+    let targets = Targets {
+        northbound: northbound.clone(),
+        southbound,
+        switch: switch.clone(),
+        kernel: kernel.clone(),
+        api: client.clone(),
+        writer,
+        node: args.node_name.clone(),
+    };
+    let edges = Edges::start(targets, &metrics);
+    let (pods, placed) = watch::channel(None);
+    let (waiting, waits) = watch::channel(Some("the API server".to_owned()));
+    let server = cni::Server { pods: placed, waiting: waits.clone(), kernel, switch, mtu: config.settings.mtu };
+    tokio::spawn(cni::serve(cni::listen(&args.cni_socket)?, server));
+    let admin =
+        Admin { registry: Arc::new(registry), ready: readiness(waits), desired: edges.desired() };
+    admin::start(&args.metrics_bind_address, admin).await?;
+
+    let agent = Agent {
+        feeds: feeds(&client, &args.node_name),
+        edges,
+        settings: config.settings,
+        seen: seen_receiver,
+        pods,
+        waiting,
+        opened: Arc::default(),
+        assigned: BTreeMap::new(),
+        args,
+    };
+    agent.run(northbound).await
+}
+
+fn database(remote: &str, name: &str, selection: Selection) -> anyhow::Result<underlay_ovsdb::Client> {
+    let remote = remote.parse().with_context(|| format!("the address {remote:?} of {name}"))?;
+    let (client, session) = underlay_ovsdb::open(Config::new(remote, name, selection));
+    tokio::spawn(session.run());
+    Ok(client)
+}
+
+fn feeds(client: &Client, node: &str) -> Feeds {
+    let own = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
+    Feeds::new()
+        .with(Node::NAME, feed::everything::<Node>(client))
+        .with(Pod::NAME, feed::watch::<Pod>(Api::all(client.clone()), own))
+        .with(Service::NAME, feed::everything::<Service>(client))
+        .with(EndpointSlice::NAME, feed::everything::<EndpointSlice>(client))
+        .with(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client))
+}
+
+fn readiness(waiting: watch::Receiver<Option<String>>) -> admin::Readiness {
+    Arc::new(move || match &*waiting.borrow() {
+        Some(what) => Err(format!("waiting for {what}")),
+        None => Ok(()),
+    })
+}
+
+/// The task that plans.
+struct Agent {
+    args: Args,
+    settings: Settings,
+    feeds: Feeds,
+    edges: Edges,
+    seen: watch::Receiver<Option<Seen>>,
+    /// For the CNI server; nothing before the first plan.
+    pods: watch::Sender<Option<Arc<Placed>>>,
+    /// What the node waits for.
+    waiting: watch::Sender<Option<String>>,
+    /// Whether the container runtime was told that pods can start.
+    opened: Arc<AtomicBool>,
+    /// Addresses that pods were given, kept until the pods are gone.
+    assigned: BTreeMap<Key, Assigned>,
+}
+
+impl Agent {
+    async fn run(mut self, northbound: underlay_ovsdb::Client) -> anyhow::Result<()> {
+        install::plugin(&self.args.cni_plugin, &self.args.cni_bin_dir).await?;
+        let mut stop = Box::pin(stopped()?);
+        self.wait_for("the node's northbound database");
+        tokio::select! {
+            loaded = northbound.loaded() => self.assigned = remembered::read(&*loaded?),
+            () = &mut stop => return Ok(()),
+        }
+        let (mut world, mut last) = (World::default(), Seen::default());
+        loop {
+            tokio::select! {
+                _ = self.feeds.next(&mut world) => {}
+                changed = self.seen.changed() => changed.context("the node cannot be seen any more")?,
+                () = &mut stop => return Ok(()),
+            }
+            let Some(seen) = self.seen.borrow_and_update().clone() else {
+                self.wait_for("the switch's database");
+                continue;
+            };
+            self.wake_edges(&last, &seen);
+            if self.feeds.is_ready() {
+                self.turn(&world, &seen);
+            } else {
+                self.wait_for(&self.feeds.waiting().unwrap_or_else(|| "the API server".to_owned()));
+            }
+            last = seen;
+        }
+    }
+
+    fn wake_edges(&self, last: &Seen, seen: &Seen) {
+        if last.kernel != seen.kernel {
+            self.edges.kernel_changed();
+        }
+        if last.switch != seen.switch {
+            self.edges.switch_changed();
+        }
+    }
+
+    /// One turn: plan, remember what was given, hand it out.
+    fn turn(&mut self, world: &World, seen: &Seen) {
+        let mut local = seen.local.clone();
+        local.assigned.clone_from(&self.assigned);
+        let NodePlan { annotations, zone, waiting } =
+            underlay_plan::node::plan(&self.args.node_name, world, &self.settings, &local);
+        if let Some(node) = world.node(&self.args.node_name) {
+            self.edges.publish_node(NodeRecord { uid: node.uid.clone(), annotations });
+        }
+        let Some(zone) = zone else {
+            self.wait_for(&waiting.map(|what| what.to_string()).unwrap_or_default());
+            return;
+        };
+        let placed = Arc::new(zone.pods.clone());
+        self.assigned = assigned(&placed);
+        self.edges.publish(zone);
+        let first = self.pods.send_replace(Some(placed)).is_none();
+        if first {
+            self.wait_for("the first plan to be carried out");
+            self.open_for_pods();
+        } else if self.opened.load(Ordering::Relaxed) {
+            self.waiting.send_if_modified(|waiting| waiting.take().is_some());
+        }
+    }
+
+    fn wait_for(&self, what: &str) {
+        self.waiting.send_if_modified(|waiting| {
+            if waiting.as_deref() == Some(what) {
+                return false;
+            }
+            info!("waiting for {what}");
+            *waiting = Some(what.to_owned());
+            true
+        });
+    }
+
+    /// Once everything is in place the container runtime is told, and the node turns ready.
+    fn open_for_pods(&self) {
+        let (settled, waiting, opened) = (self.edges.settled(), self.waiting.clone(), self.opened.clone());
+        let directory = self.args.cni_conf_dir.clone();
+        tokio::spawn(async move {
+            settled.await;
+            if let Err(error) = install::config(&directory).await {
+                warn!(%error, "the container runtime cannot be told");
+                return;
+            }
+            opened.store(true, Ordering::Relaxed);
+            waiting.send_replace(None);
+            info!("ready for pods");
+        });
+    }
+}
+
+fn assigned(placed: &Placed) -> BTreeMap<Key, Assigned> {
+    let entry = |(key, pod): (&Key, &PlacedPod)| {
+        let addresses = pod.network.addresses.iter().map(ipnet::IpNet::addr).collect();
+        (key.clone(), Assigned { uid: pod.uid.clone(), addresses })
+    };
+    placed.pods.iter().map(entry).collect()
+}
+
+/// Ends when the process is told to.
+fn stopped() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        info!("stopping");
+    })
+}

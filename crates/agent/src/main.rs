@@ -1,0 +1,40 @@
+//! `underlay-agent`: makes its node what the cluster asks of it.
+//!
+//! In: what the API server tells of the cluster, and what the node sees of itself. Out, each by an edge of its own: OVN's
+//! databases, the switch, the kernel, the packet filter, FRR, and the node's and its pods' annotations. One task plans;
+//! each edge applies the newest plan and nothing else. Everything is found again from the marks on what was made, so a
+//! restart is nothing special.
+
+mod agent;
+mod args;
+mod cni;
+mod edges;
+mod install;
+mod records;
+mod remembered;
+mod speaker;
+mod surroundings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::Args;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    underlay_runtime::logging::start(args.log_format);
+    // One thread: the work is waiting for others, and memory is a node's most wanted good.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => runtime.block_on(agent::run(args)),
+        Err(error) => Err(error.into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

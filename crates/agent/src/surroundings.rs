@@ -1,0 +1,167 @@
+//! What the node sees of itself: read from the switch's database and from the kernel, whenever either says that
+//! something changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use futures::StreamExt;
+use ipnet::IpNet;
+use tokio::sync::watch;
+use tracing::warn;
+use underlay_linux::{Event, Fault, Kernel, Surroundings};
+use underlay_net::NetworkNames;
+use underlay_ovsdb::{Client, Record, Replica};
+use underlay_plan::node::topology::PHYSICAL_NETWORK;
+use underlay_runtime::pace::Pace;
+use underlay_world::Local;
+use underlay_world::local::{Bridge, LearnedRoute};
+
+/// What was seen last, and how often something changed in the kernel that is not ours to plan with: edges that write
+/// there look again.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Seen {
+    /// The node from within.
+    pub local: Local,
+    /// Counts everything that happened in the kernel.
+    pub kernel: u64,
+    /// Counts everything that happened in the switch.
+    pub switch: u64,
+}
+
+/// Watches until nobody wants to know any more. Listens first and looks then, so nothing is missed.
+pub async fn watch(node: String, kernel: Kernel, switch: Client, seen: watch::Sender<Option<Seen>>) {
+    let mut pace = Pace::near();
+    while !seen.is_closed() {
+        if let Err(error) = follow(&node, &kernel, &switch, &seen).await {
+            warn!(%error, "cannot see the node's network; trying again");
+        }
+        tokio::time::sleep(pace.wait()).await;
+    }
+}
+
+async fn follow(
+    node: &str,
+    kernel: &Kernel,
+    switch: &Client,
+    seen: &watch::Sender<Option<Seen>>,
+) -> Result<(), Fault> {
+    let mut events = Box::pin(kernel.watch().await?);
+    let mut changes = switch.subscribe();
+    let mut around = kernel.surroundings().await?;
+    let mut replica: Option<std::sync::Arc<Replica>> = None;
+    loop {
+        let (mut of_kernel, mut of_switch) = (0, 0);
+        tokio::select! {
+            event = events.next() => {
+                let Some(event) = event else { return Ok(()) };
+                of_kernel = 1;
+                if event != Event::Rules {
+                    around = kernel.surroundings().await?;
+                }
+            }
+            update = changes.next() => {
+                let Some(update) = update else { return Ok(()) };
+                of_switch = 1;
+                replica = Some(update.replica);
+            }
+            () = seen.closed() => return Ok(()),
+        }
+        let Some(replica) = &replica else { continue };
+        let local = local(node, replica, &around);
+        seen.send_modify(|seen| {
+            let old = seen.take().unwrap_or_default();
+            *seen = Some(Seen { local, kernel: old.kernel + of_kernel, switch: old.switch + of_switch });
+        });
+    }
+}
+
+/// Puts together what switch and kernel tell.
+fn local(node: &str, switch: &Replica, around: &Surroundings) -> Local {
+    let ids = settings(switch);
+    let encap = ids.get("ovn-encap-ip").map_or("", String::as_str);
+    let name = ids.get("ovn-bridge-mappings").and_then(|mappings| mapped_bridge(mappings));
+    let bridge = name.and_then(|name| bridge(node, &name, switch, around));
+    let out_of = bridge.as_ref().map_or("", |bridge| bridge.name.as_str());
+    let gateways = around.default_gateways.iter().filter(|(_, link)| link == out_of);
+    Local {
+        chassis: ids.get("system-id").cloned().unwrap_or_default(),
+        encap: encap.split(',').filter_map(|text| text.trim().parse().ok()).collect(),
+        addresses: addresses(around).map(|(_, net)| net).collect(),
+        next_hops: gateways.map(|(gateway, _)| *gateway).collect(),
+        learned: learned(around),
+        assigned: BTreeMap::new(),
+        bridge,
+    }
+}
+
+fn settings(switch: &Replica) -> BTreeMap<String, String> {
+    let rows = switch.table("Open_vSwitch");
+    let row = rows.and_then(|table| table.iter().next());
+    row.and_then(|row| row.read("external_ids").ok()).unwrap_or_default()
+}
+
+/// The bridge of the physical network, in `physnet:br-ex,other:br-other`.
+fn mapped_bridge(mappings: &str) -> Option<String> {
+    let mut pairs = mappings.split(',').filter_map(|pair| pair.trim().split_once(':'));
+    pairs.find(|(network, _)| *network == PHYSICAL_NETWORK).map(|(_, bridge)| bridge.to_owned())
+}
+
+fn bridge(node: &str, name: &str, switch: &Replica, around: &Surroundings) -> Option<Bridge> {
+    let link = around.links.get(name)?;
+    let own: Vec<IpNet> = addresses(around).filter(|(link, _)| *link == name).map(|(_, net)| net).collect();
+    let row = switch.table("Bridge")?.iter().find(|row| is_named(row, name))?;
+    let datapath: String = row.read("datapath_type").unwrap_or_default();
+    let patch = NetworkNames::default_network().patch_port(name, node);
+    Some(Bridge {
+        name: name.to_owned(),
+        mac: link.mac?,
+        addresses: own,
+        uplink: uplink(switch, row, around).and_then(|uplink| underlay_ovs::ofport(switch, &uplink)),
+        patch: underlay_ovs::ofport(switch, &patch),
+        // The userspace datapath hands on packets larger than any link takes, and cuts them later.
+        checks_size: datapath != "netdev",
+    })
+}
+
+/// The port that is a device of the node: neither made by the switch nor a way into OVN.
+fn uplink(switch: &Replica, bridge: &Record, around: &Surroundings) -> Option<String> {
+    let ports: BTreeSet<underlay_ovsdb::Uuid> = bridge.read("ports").ok()?;
+    let (all_ports, interfaces) = (switch.table("Port")?, switch.table("Interface")?);
+    let mut names: Vec<String> = Vec::new();
+    for port in ports.iter().filter_map(|uuid| all_ports.get(*uuid)) {
+        let members: BTreeSet<underlay_ovsdb::Uuid> = port.read("interfaces").unwrap_or_default();
+        for interface in members.iter().filter_map(|uuid| interfaces.get(*uuid)) {
+            let kind: String = interface.read("type").unwrap_or_default();
+            let name: String = interface.read("name").unwrap_or_default();
+            if (kind.is_empty() || kind == "system") && around.links.contains_key(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    names.into_iter().next()
+}
+
+fn is_named(row: &Record, name: &str) -> bool {
+    row.read::<String>("name").is_ok_and(|own| own == name)
+}
+
+/// The node's addresses by link, without ours and those that mean nothing elsewhere.
+fn addresses(around: &Surroundings) -> impl Iterator<Item = (&str, IpNet)> {
+    let means_something = |address: IpAddr| match address {
+        IpAddr::V4(address) => !address.is_loopback() && !address.is_link_local(),
+        IpAddr::V6(address) => !address.is_loopback() && !address.is_unicast_link_local(),
+    };
+    let foreign = around.addresses.iter().filter(|held| !held.ours);
+    let all = foreign.map(|held| (held.address.link.as_str(), held.address.net));
+    all.filter(move |(_, net)| means_something(net.addr()))
+}
+
+fn learned(around: &Surroundings) -> Vec<LearnedRoute> {
+    let route = |route: &underlay_linux::BgpRoute| LearnedRoute {
+        table: route.table,
+        destination: route.destination,
+        next_hops: route.next_hops.iter().map(|hop| (hop.gateway, hop.link.clone())).collect(),
+    };
+    around.bgp.iter().map(route).collect()
+}

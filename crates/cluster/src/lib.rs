@@ -1,0 +1,105 @@
+//! The cluster manager: node numbers and subnets, advertisements, statuses.
+//!
+//! In: nodes, RouteAdvertisements and FRRConfigurations. Out: annotations of nodes, generated FRRConfigurations,
+//! statuses and events. Several replicas may run; one of them leads, and only that one watches and writes. A new leader
+//! lists everything anew, so it knows all that its predecessor wrote.
+
+pub mod args;
+mod leader;
+mod metrics;
+mod view;
+mod writes;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use prometheus_client::registry::Registry;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
+use underlay_desired::owner;
+use underlay_runtime::events::Events;
+use underlay_runtime::lease::{Candidate, Elector};
+use underlay_runtime::objects::Writer;
+use underlay_runtime::{admin, client, config};
+
+use args::Args;
+use leader::{Leader, Tools};
+use metrics::Metrics;
+use view::View;
+
+/// Runs until a signal asks to stop.
+pub async fn run(args: Args) -> Result<()> {
+    let config = config::load(&args.settings)?;
+    if !config.unknown.is_empty() {
+        warn!(keys = config.unknown.join(", "), "keys of the configuration file that are not used here");
+    }
+    let client = client::connect(args.kubeconfig.as_deref()).await?;
+    let mut registry = Registry::default();
+    let view = View::default();
+    let tools = Tools {
+        client: client.clone(),
+        settings: config.settings,
+        writer: Writer::register(owner::CLUSTER_MANAGER, &mut registry),
+        events: Events::new(client.clone(), owner::CLUSTER_MANAGER),
+        metrics: Metrics::register(&mut registry),
+        view: view.clone(),
+    };
+    admin::start(&args.metrics_bind_address, view.admin(registry)).await?;
+
+    let mut stop = std::pin::pin!(stopped()?);
+    if !args.leader_elect {
+        tokio::select! {
+            () = lead(&tools) => {}
+            () = &mut stop => {}
+        }
+        return Ok(());
+    }
+    let mut elector = Elector::new(client, candidate(&args));
+    loop {
+        view.stand_by();
+        tokio::select! {
+            () = elector.acquire() => {}
+            () = &mut stop => return Ok(()),
+        }
+        tokio::select! {
+            // Whatever the leader is about to write is given up with the lease.
+            () = elector.hold() => tools.metrics.leads(false),
+            () = lead(&tools) => {}
+            () = &mut stop => {
+                elector.release().await;
+                return Ok(());
+            }
+        }
+    }
+}
+
+async fn lead(tools: &Tools) {
+    tools.metrics.leads(true);
+    Leader::new(tools.clone()).run().await;
+}
+
+fn candidate(args: &Args) -> Candidate {
+    let lasts = args.lease_lasts();
+    let candidate = Candidate::new(&args.leader_elect_namespace, owner::CLUSTER_MANAGER, identity());
+    Candidate { lasts, deadline: lasts * 2 / 3, renews: lasts / 5, ..candidate }
+}
+
+/// A name that no other replica has, nor this one after a restart.
+fn identity() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    format!("{}_{}_{started:x}", host.trim(), std::process::id())
+}
+
+/// Waits for somebody to ask us to stop.
+fn stopped() -> Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        info!("stopping");
+    })
+}

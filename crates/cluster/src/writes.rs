@@ -1,0 +1,143 @@
+//! Writes what comes of advertisements: generated configurations, then what is said of the advertisements.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::stream::{self, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::{Api, ResourceExt};
+use tracing::info;
+use underlay_api::route_advertisements::{ACCEPTED, RouteAdvertisementsStatus};
+use underlay_api::{FRRConfiguration, RouteAdvertisements, conditions};
+use underlay_plan::cluster::advertise::{LABEL, is_generated};
+use underlay_plan::cluster::{Advertised, Verdict};
+use underlay_runtime::events::reference;
+use underlay_runtime::feed::put;
+use underlay_runtime::objects::{WriteError, diff};
+use underlay_world::kind::key_of;
+use underlay_world::{Key, Kind};
+
+use crate::leader::{AT_ONCE, Leader};
+
+/// A write that was made: what the object is now, or that it is gone.
+type Written = Result<Option<FRRConfiguration>, WriteError>;
+
+impl Leader {
+    /// Writes what differs. False if something has to be done again.
+    pub(crate) async fn write_advertised(&mut self, advertised: &Advertised) -> bool {
+        let failures = self.write_configurations(advertised).await;
+        let mut done = failures.is_empty();
+        let mut names = BTreeSet::new();
+        for (name, verdict) in &advertised.verdicts {
+            let failed = failures.get(name).cloned().map(Verdict::Internal);
+            done &= self.say(name, failed.as_ref().unwrap_or(verdict)).await;
+            names.insert(name.clone());
+        }
+        let gone = self.measured.difference(&names).cloned().collect();
+        self.tools.metrics.forget(&gone, ACCEPTED);
+        self.measured = names;
+        done
+    }
+
+    /// Applies and deletes configurations. Returns what failed, by name of the advertisement.
+    async fn write_configurations(&mut self, advertised: &Advertised) -> BTreeMap<String, String> {
+        let want: BTreeMap<Key, FRRConfiguration> = advertised
+            .configurations
+            .iter()
+            .map(|(key, generated)| (key.clone(), generated.object.clone()))
+            .collect();
+        let have = self.world.frr_configurations.iter().map(|(key, object)| (key, object.as_ref()));
+        let changes = diff(&want, have, is_generated, |one, other| one.spec == other.spec);
+        let applies = stream::iter(changes.apply)
+            .map(async |object| (key_of(&object.metadata), label(object), self.apply(object).await));
+        let mut results: Vec<(Key, String, Written)> = applies.buffer_unordered(AT_ONCE).collect().await;
+        let deletes = stream::iter(changes.delete).map(async |(key, uid)| {
+            let api = self.configurations(key);
+            let written = self.tools.writer.delete(&api, &key.name, uid).await.map(|()| None);
+            (key.clone(), String::new(), written)
+        });
+        results.extend(deletes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);
+        self.take_note(results)
+    }
+
+    /// Applies a configuration. It is all ours: what somebody else has put into it goes.
+    async fn apply(&self, object: &FRRConfiguration) -> Written {
+        let api = self.configurations(&key_of(&object.metadata));
+        let mut written = self.tools.writer.apply(&api, object).await?;
+        if written.spec != object.spec {
+            written.spec = object.spec.clone();
+            written = self.tools.writer.replace(&api, &written).await?;
+        }
+        Ok(Some(written))
+    }
+
+    fn configurations(&self, key: &Key) -> Api<FRRConfiguration> {
+        Api::namespaced(self.tools.client.clone(), &key.namespace)
+    }
+
+    /// Writes count in the world at once: their echo is no news then.
+    fn take_note(&mut self, results: Vec<(Key, String, Written)>) -> BTreeMap<String, String> {
+        let mut failures = BTreeMap::new();
+        for (key, advertisement, written) in results {
+            match written {
+                Ok(object) => {
+                    let verb = if object.is_some() { "written" } else { "deleted" };
+                    info!(configuration = %key, verb, "a generated FRRConfiguration");
+                    put::<FRRConfiguration>(&mut self.world, key, object.and_then(Kind::read));
+                }
+                Err(error) => {
+                    self.complain(&error);
+                    failures.insert(advertisement, error.to_string());
+                }
+            }
+        }
+        failures
+    }
+
+    /// Says what became of an advertisement, unless that is what is said already. False if it could not be said.
+    async fn say(&mut self, name: &str, verdict: &Verdict) -> bool {
+        let key = Key::cluster(name);
+        let Some(object) = self.world.advertisements.get(&key).cloned() else { return true };
+        let (status, changed) = status(&object, verdict);
+        if let Some(condition) = conditions::get(&status.conditions, ACCEPTED) {
+            self.tools.metrics.condition(name, condition);
+        }
+        if !changed {
+            return true;
+        }
+        let api = Api::<RouteAdvertisements>::all(self.tools.client.clone());
+        match self.tools.writer.apply_status(&api, name, &status).await {
+            Ok(written) => {
+                info!(name, status = status.status, "RouteAdvertisements");
+                put::<RouteAdvertisements>(&mut self.world, key, written.read());
+                if !matches!(verdict, Verdict::Accepted { .. }) {
+                    let (reason, note) = (verdict.reason(), verdict.message(name));
+                    self.tools.events.warn(&reference(object.as_ref()), "Advertise", reason, &note).await;
+                }
+                true
+            }
+            Err(error) if error.is_not_found() => true,
+            Err(error) => {
+                self.complain(&error);
+                false
+            }
+        }
+    }
+}
+
+fn label(object: &FRRConfiguration) -> String {
+    object.labels().get(LABEL).cloned().unwrap_or_default()
+}
+
+/// The status with our condition alone, and whether it says anything new.
+fn status(object: &RouteAdvertisements, verdict: &Verdict) -> (RouteAdvertisementsStatus, bool) {
+    let name = object.name_any();
+    let old = object.status.clone().unwrap_or_default();
+    let ours = |condition: &Condition| condition.type_ == ACCEPTED;
+    let mut conditions: Vec<Condition> = old.conditions.into_iter().filter(ours).collect();
+    let outcome = verdict.outcome(&name, object.metadata.generation);
+    let changed = conditions::set(&mut conditions, outcome, Time(Timestamp::now()));
+    let summary = verdict.summary(&name);
+    let changed = changed || summary != old.status;
+    (RouteAdvertisementsStatus { status: summary, conditions }, changed)
+}

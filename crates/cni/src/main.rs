@@ -1,0 +1,22 @@
+//! `underlay-cni`: the plugin that the container runtime calls, installed as `ovn-k8s-cni-overlay`.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use underlay_cni::exchange::DOCUMENT_MAX;
+use underlay_cni::{SOCKET, plugin};
+
+fn main() -> ExitCode {
+    let environment = std::env::vars().filter(|(name, _)| name.starts_with("CNI_")).collect();
+    let mut config = String::new();
+    if let Err(error) = std::io::stdin().take(DOCUMENT_MAX).read_to_string(&mut config) {
+        eprintln!("reading the network configuration: {error}");
+        return ExitCode::FAILURE;
+    }
+    // For tests and for nodes that keep their sockets elsewhere.
+    let socket = std::env::var_os("UNDERLAY_CNI_SOCKET").map_or_else(|| SOCKET.into(), PathBuf::from);
+    let output = plugin::run(environment, config, &socket, plugin::PATIENCE);
+    let written = std::io::stdout().write_all(output.text.as_bytes());
+    if output.success && written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

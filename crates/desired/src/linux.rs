@@ -1,0 +1,106 @@
+//! What the node's own network stack should have: settings, addresses, routes, rules and neighbours.
+//!
+//! Links are not made here (Open vSwitch makes them); what is said of a link holds whenever it is there, and what hangs
+//! on a link that is missing waits for it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::Serialize;
+use underlay_net::{Family, Mac};
+
+use crate::why::Why;
+
+/// All that should be, each item with its reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// State of links that somebody else makes.
+    pub links: BTreeMap<String, Link>,
+    /// Addresses on them.
+    pub addresses: BTreeMap<Address, Why>,
+    /// Routes.
+    pub routes: BTreeMap<Route, Why>,
+    /// Rules that choose a table.
+    pub rules: BTreeMap<Rule, Why>,
+    /// Permanent neighbours.
+    pub neighbors: BTreeMap<Neighbor, Why>,
+    /// Kernel settings by name, like `net.ipv4.conf.br-ex.forwarding`. They are set, never set back.
+    pub sysctls: BTreeMap<String, Sysctl>,
+}
+
+/// How a link should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Link {
+    /// Largest packet, where it is ours to say.
+    pub mtu: Option<u32>,
+    /// MAC address, where it is ours to say.
+    pub mac: Option<Mac>,
+    /// Its reason.
+    pub why: Why,
+}
+
+/// An address on a link.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Address {
+    /// The link.
+    pub link: String,
+    /// The address with the length of its subnet.
+    pub net: IpNet,
+    /// Never picked as the source of new connections. Only IPv6 knows this.
+    pub deprecated: bool,
+}
+
+/// A route.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Route {
+    /// Routing table; 254 is the main one.
+    pub table: u32,
+    /// Where to.
+    pub destination: IpNet,
+    /// Out of which link.
+    pub link: String,
+    /// Through whom; nobody for what is on the link itself.
+    pub gateway: Option<IpAddr>,
+    /// Source address of what the node itself sends.
+    pub source: Option<IpAddr>,
+    /// Largest packet along this route.
+    pub mtu: Option<u32>,
+}
+
+/// A rule that chooses a routing table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Rule {
+    /// The lower, the sooner.
+    pub priority: u32,
+    /// Rules are of one family each.
+    pub family: Family,
+    /// Packets with this mark.
+    pub mark: Option<u32>,
+    /// Packets to here.
+    pub to: Option<IpNet>,
+    /// Packets that came in here; `lo` is what the node itself sends.
+    pub incoming: Option<String>,
+    /// The table they look into.
+    pub table: u32,
+}
+
+/// A neighbour that never has to be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Neighbor {
+    /// The link it is on.
+    pub link: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its MAC address.
+    pub mac: Mac,
+}
+
+/// A kernel setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sysctl {
+    /// Its value.
+    pub value: String,
+    /// Its reason.
+    pub why: Why,
+}

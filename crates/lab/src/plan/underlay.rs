@@ -1,0 +1,144 @@
+//! Underlay itself: its resources, the cluster manager, the agents, and the BGP peers of the nodes as it is told them.
+
+use ipnet::IpNet;
+use serde_json::{Value, json};
+
+use super::control_plane::{join, kubeconfig_path};
+use super::{Daemon, Probe, Step, words, write};
+use crate::pki::Actor;
+use crate::topology::{Bgp, Machine, Role, Topology};
+
+/// Where a machine finds our programs.
+pub(crate) const PROGRAMS: &str = "/opt/underlay/bin";
+/// The programs of a cluster, besides the one at the admin's desk.
+pub(crate) const NAMES: [&str; 3] = ["underlay-agent", "underlay-cluster", "underlay-cni"];
+/// Settings that manager and agents share.
+const SETTINGS: &str = "/etc/underlay/underlay.conf";
+/// Where the nodes' BGP peers are written down.
+const SPEAKER_NAMESPACE: &str = "frr-k8s-system";
+
+/// The definitions of the resources, as the API server takes them.
+pub(super) fn definitions(admin: &str) -> Step {
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": underlay_api::crds::all() });
+    Step::Feed {
+        argv: words(&format!("kubectl --kubeconfig {admin} create --validate=false -f -")),
+        input: list.to_string(),
+    }
+}
+
+/// The peers of the nodes, once the API server knows what they are.
+pub(super) fn peers(topology: &Topology, admin: &str) -> Vec<Step> {
+    let kubectl = format!("kubectl --kubeconfig {admin}");
+    let definition = "crd/frrconfigurations.frrk8s.metallb.io";
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SPEAKER_NAMESPACE },
+    });
+    let mut items = vec![namespace];
+    items.extend(configurations(topology));
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
+    vec![
+        Step::Run(words(&format!("{kubectl} wait --timeout=60s {definition} --for=condition=Established"))),
+        Step::Feed { argv: words(&format!("{kubectl} create --validate=false -f -")), input: list.to_string() },
+    ]
+}
+
+/// One object if all nodes have the same peers, else one for each node.
+fn configurations(topology: &Topology) -> Vec<Value> {
+    let speakers: Vec<(&str, &Bgp)> = topology.nodes().filter_map(speaker).collect();
+    let same = |(_, bgp): &(&str, &Bgp)| speakers.first().is_some_and(|(_, first)| first == bgp);
+    if speakers.len() == topology.nodes().count() && speakers.iter().all(same) {
+        return speakers.first().map(|(_, bgp)| configuration("peers", &json!({}), bgp)).into_iter().collect();
+    }
+    let own = |(node, bgp): &(&str, &Bgp)| {
+        let selector = json!({ "matchLabels": { "kubernetes.io/hostname": node } });
+        configuration(&format!("peers-of-{node}"), &selector, bgp)
+    };
+    speakers.iter().map(own).collect()
+}
+
+fn speaker(machine: &Machine) -> Option<(&str, &Bgp)> {
+    match &machine.role {
+        Role::Node { bgp: Some(bgp), .. } => Some((machine.name.as_str(), bgp)),
+        _ => None,
+    }
+}
+
+fn configuration(name: &str, selector: &Value, bgp: &Bgp) -> Value {
+    let neighbors: Vec<Value> = bgp
+        .neighbors
+        .iter()
+        .map(|neighbor| {
+            let mut value = json!({
+                "address": neighbor.address,
+                "asn": neighbor.asn,
+                "holdTime": "9s",
+                "keepaliveTime": "3s",
+                "connectTime": "1s",
+                "enableGracefulRestart": true,
+                "toReceive": { "allowed": { "mode": "all" } },
+            });
+            if let (Some(password), Some(map)) = (&neighbor.password, value.as_object_mut()) {
+                map.insert("password".to_owned(), password.clone().into());
+            }
+            if let (true, Some(map)) = (neighbor.bfd, value.as_object_mut()) {
+                map.insert("bfdProfile".to_owned(), "lab".into());
+            }
+            value
+        })
+        .collect();
+    let profiles = if bgp.neighbors.iter().any(|neighbor| neighbor.bfd) { json!([{ "name": "lab" }]) } else { json!([]) };
+    json!({
+        "apiVersion": "frrk8s.metallb.io/v1beta1",
+        "kind": "FRRConfiguration",
+        "metadata": { "name": name, "namespace": SPEAKER_NAMESPACE },
+        "spec": {
+            "nodeSelector": selector,
+            "bgp": {
+                "bfdProfiles": profiles,
+                "routers": [{ "asn": bgp.asn, "neighbors": neighbors, "prefixes": bgp.networks }],
+            },
+        },
+    })
+}
+
+/// The cluster manager.
+pub(super) fn manager() -> Daemon {
+    let config = kubeconfig_path(Actor::ClusterManager);
+    Daemon {
+        name: "underlay-cluster".to_owned(),
+        argv: words(&format!("{PROGRAMS}/underlay-cluster --kubeconfig {config} --config-file {SETTINGS}")),
+        ready: Probe::tcp("127.0.0.1:9410"),
+        after: vec![],
+    }
+}
+
+/// The agent of a node.
+pub(super) fn agent(machine: &Machine) -> Daemon {
+    let name = &machine.name;
+    let config = kubeconfig_path(Actor::Agent(name));
+    Daemon {
+        name: "underlay-agent".to_owned(),
+        argv: words(&format!(
+            "{PROGRAMS}/underlay-agent --node-name {name} --kubeconfig {config} --config-file {SETTINGS} \
+             --cni-plugin {PROGRAMS}/underlay-cni"
+        )),
+        ready: Probe::tcp("127.0.0.1:9411"),
+        after: vec![],
+    }
+}
+
+/// The settings that manager and agents share.
+pub(super) fn settings(topology: &Topology) -> Step {
+    let pods = topology.kubernetes.pod_subnets.iter().map(|net| {
+        let length = match net {
+            IpNet::V4(net) => net.prefix_len().max(24),
+            IpNet::V6(net) => net.prefix_len().max(64),
+        };
+        format!("{net}/{length}")
+    });
+    let services = join(topology.kubernetes.service_subnets.iter());
+    write(
+        SETTINGS,
+        format!("[default]\ncluster-subnets={}\n\n[kubernetes]\nservice-cidrs={services}\n", join(pods)),
+    )
+}

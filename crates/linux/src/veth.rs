@@ -1,0 +1,203 @@
+//! The interface of a pod: a pair of links, one end on the node, the other in the pod.
+//!
+//! In: names, addresses and the pod's network namespace. Out: both ends set up. Everything may be asked for twice: what
+//! an earlier attempt left is made right or made anew. No program is run, and the pod's end is born in the pod, so the
+//! node never sees it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use futures::future::try_join_all;
+use ipnet::IpNet;
+use rtnetlink::packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::link::{
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute, LinkInfo,
+    LinkMessage,
+};
+use rtnetlink::packet_route::route::{RouteFlags, RouteMessage};
+use underlay_net::{Family, Mac};
+
+use crate::diff::LinkChange;
+use crate::fault::Fault;
+use crate::kernel::Kernel;
+use crate::message;
+use crate::observe::{Link, Names, names, read_link};
+use crate::sysctl;
+
+/// The kernel's number of every namespace's loopback.
+const LOOPBACK: u32 = 1;
+
+/// A pair of links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Veth {
+    /// Name of the node's end.
+    pub host: String,
+    /// Name of the pod's end.
+    pub pod: String,
+    /// Largest packet, of both.
+    pub mtu: u32,
+    /// MAC address of the pod's end.
+    pub mac: Mac,
+}
+
+/// How a pod's interface should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodInterface {
+    /// Its name in the pod.
+    pub name: String,
+    /// MAC address.
+    pub mac: Mac,
+    /// Largest packet.
+    pub mtu: u32,
+    /// Addresses with the length of their subnet.
+    pub addresses: Vec<IpNet>,
+    /// Where everything else goes: one for each family at most.
+    pub gateways: Vec<IpAddr>,
+    /// Further routes; without a gateway, what is on the link itself.
+    pub routes: Vec<(IpNet, Option<IpAddr>)>,
+}
+
+/// How a pod's interface is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodState {
+    /// The link.
+    pub link: Link,
+    /// Addresses, without those the kernel gave itself (link-local).
+    pub addresses: BTreeSet<IpNet>,
+    /// Routes out of it with a gateway.
+    pub routes: BTreeSet<(IpNet, IpAddr)>,
+}
+
+impl Kernel {
+    /// Makes a pair with one end here and the other in a pod, and sets up the node's end. What has these names goes.
+    /// Returns the node's end.
+    pub async fn create_veth(&self, veth: &Veth, netns: &Path) -> Result<Link, Fault> {
+        let pod = File::open(netns).map_err(|source| Fault::Namespace { path: netns.to_owned(), source })?;
+        let request = || RouteNetlinkMessage::NewLink(pair(veth, &pod));
+        let what = || format!("make link {} with its end {} in {}", veth.host, veth.pod, netns.display());
+        match self.change(request(), NLM_F_CREATE | NLM_F_EXCL).await {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.delete_link(&veth.host).await?;
+                Self::open_in(netns).await?.delete_link(&veth.pod).await?;
+                self.change(request(), NLM_F_CREATE | NLM_F_EXCL).await
+            }
+            result => result,
+        }
+        .map_err(Fault::change(what()))?;
+        self.set_up_host_end(&veth.host)
+            .await
+            .map_err(Fault::change(format!("set up link {}", veth.host)))?;
+        let link = self.link(&veth.host).await?;
+        link.ok_or_else(|| Fault::change(what())(io::ErrorKind::NotFound.into()))
+    }
+
+    /// The node's end only carries the pod's packets: it has no addresses of its own, not even link-local ones.
+    async fn set_up_host_end(&self, name: &str) -> io::Result<()> {
+        let setting = format!("net.ipv6.conf.{name}.disable_ipv6");
+        self.namespace().enter(move || sysctl::write_if_there(&setting, "1")).await?;
+        let mut message = message::link_up(0);
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        let no_addresses = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+        message.attributes.push(LinkAttribute::AfSpecUnspec(vec![AfSpecUnspec::Inet6(vec![no_addresses])]));
+        self.change(RouteNetlinkMessage::SetLink(message), 0).await
+    }
+
+    /// A link by name; none if it is not there.
+    pub async fn link(&self, name: &str) -> Result<Option<Link>, Fault> {
+        let request = RouteNetlinkMessage::GetLink(message::link_named(name));
+        let answer = self.get(request).await.map_err(Fault::read(format!("link {name}")))?;
+        Ok(answer.and_then(read_link).map(|(_, link)| link))
+    }
+
+    /// Removes a link, and with it the other end of its pair. That it is gone already is just as well.
+    pub async fn delete_link(&self, name: &str) -> Result<(), Fault> {
+        let request = RouteNetlinkMessage::DelLink(message::link_named(name));
+        self.remove(request).await.map_err(Fault::change(format!("delete link {name}")))
+    }
+}
+
+fn pair(veth: &Veth, pod: &File) -> LinkMessage {
+    let mut peer = message::link_named(&veth.pod);
+    peer.attributes.push(LinkAttribute::Mtu(veth.mtu));
+    peer.attributes.push(LinkAttribute::Address(veth.mac.0.to_vec()));
+    peer.attributes.push(LinkAttribute::NetNsFd(pod.as_raw_fd()));
+    let mut message = message::link_named(&veth.host);
+    message.attributes.push(LinkAttribute::Mtu(veth.mtu));
+    message.attributes.push(LinkAttribute::LinkInfo(vec![
+        LinkInfo::Kind(InfoKind::Veth),
+        LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
+    ]));
+    message
+}
+
+/// Sets up a pod's interface, and its loopback.
+pub async fn configure_pod(netns: &Path, interface: &PodInterface) -> Result<(), Fault> {
+    let kernel = Kernel::open_in(netns).await?;
+    let link = kernel.link(&interface.name).await?;
+    let what = |part: &str| format!("{part} of {} in {}", interface.name, netns.display());
+    let Some(Link { index, .. }) = link else {
+        return Err(Fault::read(what("state"))(io::ErrorKind::NotFound.into()));
+    };
+    set_links_up(&kernel, interface, index).await.map_err(Fault::change(what("set link state")))?;
+    let add = |message| kernel.change(message, NLM_F_CREATE | NLM_F_REPLACE);
+    let addresses = interface.addresses.iter().map(|net| message::address(net, index, false));
+    let addresses = try_join_all(addresses.map(|message| add(RouteNetlinkMessage::NewAddress(message))));
+    addresses.await.map_err(Fault::change(what("set addresses")))?;
+    // What is on the link comes first: gateways may be reached by it.
+    for (net, _) in interface.routes.iter().filter(|(_, gateway)| gateway.is_none()) {
+        let message = RouteNetlinkMessage::NewRoute(message::route(net, None, index));
+        add(message).await.map_err(Fault::change(what("set routes")))?;
+    }
+    let defaults = interface.gateways.iter().map(|ip| (message::everywhere(Family::of(*ip)), *ip));
+    let further = interface.routes.iter().filter_map(|(net, gateway)| Some((*net, (*gateway)?)));
+    let routes = defaults.chain(further).map(|(net, gateway)| gateway_route(&net, gateway, index));
+    let routes = try_join_all(routes.map(|message| add(RouteNetlinkMessage::NewRoute(message))));
+    routes.await.map(drop).map_err(Fault::change(what("set routes")))
+}
+
+/// A gateway need not be in the pod's subnet: it is on this link because we say so.
+fn gateway_route(net: &IpNet, gateway: IpAddr, index: u32) -> RouteMessage {
+    let mut message = message::route(&net.trunc(), Some(gateway), index);
+    message.header.flags |= RouteFlags::Onlink;
+    message
+}
+
+async fn set_links_up(kernel: &Kernel, interface: &PodInterface, index: u32) -> io::Result<()> {
+    // Nobody else has the pod's addresses: no need to ask and wait before they are used.
+    let settings =
+        ["accept_dad", "dad_transmits"].map(|leaf| format!("net.ipv6.conf.{}.{leaf}", interface.name));
+    let write = move || settings.iter().try_for_each(|name| sysctl::write_if_there(name, "0"));
+    kernel.namespace().enter(write).await?;
+    let change = LinkChange {
+        name: interface.name.clone(),
+        index,
+        mtu: Some(interface.mtu),
+        mac: Some(interface.mac),
+    };
+    for message in [message::link_up(LOOPBACK), message::link(&change)] {
+        kernel.change(RouteNetlinkMessage::SetLink(message), 0).await?;
+    }
+    Ok(())
+}
+
+/// Reads how a pod's interface is; none if it is not there.
+pub async fn read_pod(netns: &Path, name: &str) -> Result<Option<PodState>, Fault> {
+    let kernel = Kernel::open_in(netns).await?;
+    let links = kernel.links().await?;
+    let Some(link) = links.get(name).cloned() else { return Ok(None) };
+    // Only this link has a name here, so only what is on it is kept.
+    let names: Names = names(&links).into_iter().filter(|(index, _)| *index == link.index).collect();
+    let addresses = kernel.addresses(&names).await?.into_iter().map(|held| held.address.net);
+    let addresses = addresses.filter(|net| !is_link_local(net)).collect();
+    let routes = kernel.gateways(&names).await?;
+    Ok(Some(PodState { link, addresses, routes }))
+}
+
+fn is_link_local(net: &IpNet) -> bool {
+    matches!(net, IpNet::V6(v6) if v6.addr().is_unicast_link_local())
+}

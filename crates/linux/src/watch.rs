@@ -1,0 +1,131 @@
+//! Tells when to look again.
+//!
+//! Out: events that say what kind of thing changed, not what: whoever hears one looks at the whole. Events that nobody
+//! has taken yet are kept once each, so a flood costs no more than a drop.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::{Stream, StreamExt, stream};
+use rtnetlink::MulticastGroup as Group;
+use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::RouteNetlinkMessage as Message;
+use rtnetlink::packet_route::route::RouteProtocol;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::fault::Fault;
+use crate::kernel::Kernel;
+
+/// The groups that tell what we look at.
+const GROUPS: [Group; 7] = [
+    Group::Link,
+    Group::Ipv4Ifaddr,
+    Group::Ipv6Ifaddr,
+    Group::Ipv4Route,
+    Group::Ipv6Route,
+    Group::Ipv4Rule,
+    Group::Ipv6Rule,
+];
+
+/// What kind of thing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// The kernel had more to tell than we could hear: anything may have changed.
+    Overrun,
+    /// A link came, went or changed.
+    Links,
+    /// An address came or went.
+    Addresses,
+    /// A route came or went.
+    Routes {
+        /// Whether BGP brought it.
+        bgp: bool,
+    },
+    /// A rule came or went.
+    Rules,
+}
+
+impl Kernel {
+    /// Listens from now on. To miss nothing, listen first and look then. The stream ends only when the socket breaks.
+    pub async fn watch(&self) -> Result<impl Stream<Item = Event> + Send + use<>, Fault> {
+        let socket = self.namespace().listener(GROUPS.iter().map(|group| *group as u32).collect()).await?;
+        let (connection, handle, mut messages) = rtnetlink::from_socket(socket);
+        let inbox = Arc::new(Inbox::default());
+        // Both tasks end with the set, which goes with the stream.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(connection);
+        let target = Arc::clone(&inbox);
+        tasks.spawn(async move {
+            let _alive = handle;
+            while let Some((message, _)) = messages.next().await {
+                if let Some(event) = event(&message) {
+                    target.put(event);
+                }
+            }
+            target.close();
+        });
+        Ok(Box::pin(stream::unfold((inbox, tasks), |(inbox, tasks)| async move {
+            let event = inbox.take().await?;
+            Some((event, (inbox, tasks)))
+        })))
+    }
+}
+
+fn event(message: &NetlinkMessage<Message>) -> Option<Event> {
+    let inner = match &message.payload {
+        NetlinkPayload::Overrun(_) => return Some(Event::Overrun),
+        NetlinkPayload::InnerMessage(inner) => inner,
+        _ => return None,
+    };
+    match inner {
+        Message::NewLink(_) | Message::DelLink(_) => Some(Event::Links),
+        Message::NewAddress(_) | Message::DelAddress(_) => Some(Event::Addresses),
+        Message::NewRoute(route) | Message::DelRoute(route) => {
+            Some(Event::Routes { bgp: route.header.protocol == RouteProtocol::Bgp })
+        }
+        Message::NewRule(_) | Message::DelRule(_) => Some(Event::Rules),
+        _ => None,
+    }
+}
+
+/// Events that nobody has taken yet.
+#[derive(Debug, Default)]
+struct Inbox {
+    pending: Mutex<Pending>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    events: BTreeSet<Event>,
+    closed: bool,
+}
+
+impl Inbox {
+    fn put(&self, event: Event) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).events.insert(event);
+        self.arrived.notify_one();
+    }
+
+    fn close(&self) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// The next event; none when no more will come.
+    async fn take(&self) -> Option<Event> {
+        loop {
+            {
+                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(event) = pending.events.pop_first() {
+                    return Some(event);
+                }
+                if pending.closed {
+                    return None;
+                }
+            }
+            self.arrived.notified().await;
+        }
+    }
+}

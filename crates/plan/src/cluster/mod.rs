@@ -1,0 +1,71 @@
+//! The cluster as a whole: what every node is given, and what is told to the speakers.
+//!
+//! In: the world and the settings. Out: annotations of nodes, generated FRRConfigurations, a verdict on every
+//! advertisement, and what cannot be. Advertisements are judged as if the nodes already had what they are given: whoever
+//! writes this writes the nodes first.
+
+pub mod advertise;
+pub mod nodes;
+mod speaker;
+pub mod verdict;
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use underlay_api::FRRConfiguration;
+use underlay_desired::{ObjectRef, Why};
+use underlay_world::{Key, Settings, World};
+
+pub use advertise::Advertised;
+pub use nodes::{Given, NodesPlan};
+pub use verdict::Verdict;
+
+/// What the cluster as a whole should have.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct ClusterPlan {
+    /// Annotations to write, by node.
+    pub nodes: BTreeMap<String, Given>,
+    /// Generated configurations.
+    #[serde(serialize_with = "by_name")]
+    pub frr_configurations: BTreeMap<Key, Generated>,
+    /// What is said of each RouteAdvertisements.
+    pub verdicts: BTreeMap<String, Verdict>,
+    /// What cannot be.
+    pub problems: Vec<Problem>,
+}
+
+/// An object that should be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Generated {
+    /// The object.
+    pub object: FRRConfiguration,
+    /// Its reason.
+    pub why: Why,
+}
+
+/// What cannot be, told to the owner of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The object.
+    pub object: ObjectRef,
+    /// In one word, for programs.
+    pub reason: &'static str,
+    /// For people: what it is and what helps.
+    pub message: String,
+}
+
+/// Maps of JSON and YAML have texts for keys.
+fn by_name<S: Serializer, T: Serialize>(map: &BTreeMap<Key, T>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(map.iter().map(|(key, value)| (key.to_string(), value)))
+}
+
+/// Plans everything.
+pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
+    let NodesPlan { given, problems } = nodes::plan(world, settings);
+    let mut world = world.clone();
+    for (node, given) in &given {
+        given.record(node, &mut world);
+    }
+    let Advertised { configurations, verdicts } = advertise::plan(&world);
+    ClusterPlan { nodes: given, frr_configurations: configurations, verdicts, problems }
+}

@@ -1,0 +1,243 @@
+//! What every node is given: a number, a subnet of each family, and addresses between the nodes' routers.
+//!
+//! In: what is recorded on the nodes, and the ranges. Out: annotations for nodes that lack something. What is recorded
+//! and valid stays. Of two nodes with the same thing the first by name keeps it and the other is given another one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use serde::Serialize;
+use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, NodeId, NodeSubnets, Pair, TransitAddresses};
+use underlay_desired::{ObjectRef, Why};
+use underlay_net::Family;
+use underlay_net::alloc::{IdPool, SubnetPool};
+use underlay_net::cidr::with_length_of;
+use underlay_world::{Key, Node, Settings, World};
+
+use super::Problem;
+
+/// What nodes lack, and what cannot be given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NodesPlan {
+    /// By name of the node; only nodes whose record must change.
+    pub given: BTreeMap<String, Given>,
+    /// Nodes that go without.
+    pub problems: Vec<Problem>,
+}
+
+/// Annotations for a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Given {
+    /// The identity of the node that is meant: another one of the same name is not.
+    pub uid: String,
+    /// What to set, and (nothing) what to remove.
+    pub annotations: BTreeMap<String, Option<String>>,
+    /// Its reason.
+    pub why: Why,
+    /// What the node then has.
+    #[serde(skip)]
+    place: Place,
+}
+
+/// What a node has been given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    id: Option<NodeId>,
+    subnets: NodeSubnets,
+    transit: TransitAddresses,
+}
+
+impl Place {
+    fn of(node: &Node) -> Self {
+        Self { id: node.id, subnets: node.subnets.clone(), transit: node.transit }
+    }
+
+    /// Annotations that lead from another place to this one.
+    fn changes_from(&self, old: &Self) -> BTreeMap<String, Option<String>> {
+        let mut changes = BTreeMap::new();
+        if let Some(id) = self.id.filter(|_| self.id != old.id) {
+            put(&mut changes, &id);
+        }
+        if self.subnets != old.subnets {
+            put(&mut changes, &self.subnets);
+        }
+        if self.transit != old.transit {
+            put(&mut changes, &self.transit);
+        }
+        changes
+    }
+}
+
+fn put<A: Annotation>(changes: &mut BTreeMap<String, Option<String>>, value: &A) {
+    changes.insert(A::KEY.to_owned(), (!value.is_silent()).then(|| value.render()));
+}
+
+impl Given {
+    /// Puts it on record in a world, as if it had been written and heard.
+    pub fn record(&self, node: &str, world: &mut World) {
+        let record = world.nodes.get_mut(&Key::cluster(node)).filter(|record| record.uid == self.uid);
+        if let Some(record) = record {
+            let record = Arc::make_mut(record);
+            let Place { id, subnets, transit } = self.place.clone();
+            (record.id, record.subnets, record.transit) = (id, subnets, transit);
+        }
+    }
+
+    /// Whether a node has it on record.
+    pub fn is_on(&self, node: &Node) -> bool {
+        Place::of(node) == self.place
+    }
+}
+
+/// Plans for all nodes.
+pub fn plan(world: &World, settings: &Settings) -> NodesPlan {
+    let mut pools = Pools::of(settings);
+    // First all records, then the new: nobody is given what somebody has.
+    let recorded: Vec<Recorded<'_>> = world.nodes.values().map(|node| pools.take_over(node)).collect();
+    let mut plan = NodesPlan::default();
+    for recorded in recorded {
+        let node = recorded.node;
+        let place = pools.complete(recorded, &mut plan.problems);
+        let annotations = place.changes_from(&Place::of(node));
+        if !annotations.is_empty() {
+            let why = Why::from_object(object(node));
+            plan.given.insert(node.name.clone(), Given { uid: node.uid.clone(), annotations, why, place });
+        }
+    }
+    plan
+}
+
+fn object(node: &Node) -> ObjectRef {
+    ObjectRef::cluster("Node", &node.name)
+}
+
+/// A node, and what of its record stays.
+struct Recorded<'a> {
+    node: &'a Node,
+    subnets: Vec<IpNet>,
+}
+
+struct Pools<'a> {
+    settings: &'a Settings,
+    ids: IdPool,
+    subnets: SubnetPool,
+}
+
+impl<'a> Pools<'a> {
+    fn of(settings: &'a Settings) -> Self {
+        Self {
+            settings,
+            ids: IdPool::new(u32::from(NodeId::FIRST)..=u32::from(NodeId::LAST)),
+            subnets: SubnetPool::new(settings.cluster_subnets.clone()),
+        }
+    }
+
+    /// Takes over what is recorded and valid: a number, and the first subnet of each family.
+    fn take_over<'n>(&mut self, node: &'n Node) -> Recorded<'n> {
+        if let Some(NodeId(id)) = node.id {
+            // A conflict means that the node is given another one.
+            let _ = self.ids.record(&node.name, id.into());
+        }
+        let mut families = BTreeSet::new();
+        let mut subnets = Vec::new();
+        for subnet in node.subnets_in(DEFAULT_NETWORK) {
+            let family = Family::of_net(subnet);
+            if !families.contains(&family) && self.subnets.record(&node.name, *subnet).is_ok() {
+                families.insert(family);
+                subnets.push(*subnet);
+            }
+        }
+        Recorded { node, subnets }
+    }
+
+    /// The place of a node: what it has, and what it lacks as far as there is any.
+    fn complete(&mut self, recorded: Recorded<'_>, problems: &mut Vec<Problem>) -> Place {
+        let node = recorded.node;
+        let mut place = Place::of(node);
+        let mut problem = |reason, message| problems.push(Problem { object: object(node), reason, message });
+        match self.id(node) {
+            Ok(id) => {
+                place.id = Some(id);
+                match self.transit(id) {
+                    Some(transit) => place.transit = transit,
+                    None => problem("TransitSubnetTooSmall", transit_too_small(self.settings, id)),
+                }
+            }
+            Err(message) => problem("NoNodeId", message),
+        }
+        let subnets = match self.subnets(&recorded) {
+            Ok(subnets) => subnets,
+            Err(message) => {
+                problem("NoSubnet", message);
+                recorded.subnets
+            }
+        };
+        place.subnets = with_default(&node.subnets, subnets);
+        place
+    }
+
+    fn id(&mut self, node: &Node) -> Result<NodeId, String> {
+        let id = self.ids.allocate(&node.name).ok().and_then(|id| u16::try_from(id.into_inner()).ok());
+        id.map(NodeId).ok_or_else(|| format!("all {} node numbers are taken", NodeId::LAST - 1))
+    }
+
+    /// A subnet of every family. A node that cannot have all of them is given none anew: half a network would make pods
+    /// that cannot be repaired later.
+    fn subnets(&mut self, recorded: &Recorded<'_>) -> Result<Vec<IpNet>, String> {
+        let mut subnets = recorded.subnets.clone();
+        for family in self.settings.families() {
+            let subnet = self
+                .subnets
+                .allocate(&recorded.node.name, family)
+                .map_err(|_| format!("no {} subnet is left: add a range to cluster-subnets", name(family)))?;
+            let subnet = subnet.into_inner();
+            if !subnets.contains(&subnet) {
+                subnets.push(subnet);
+            }
+        }
+        Ok(subnets)
+    }
+
+    /// The transit addresses that follow from a number, of the families that pods have.
+    fn transit(&self, NodeId(id): NodeId) -> Option<TransitAddresses> {
+        let mut pair = Pair::default();
+        for family in self.settings.families() {
+            let address = self.settings.transit.nth(family, id.into())?;
+            match with_length_of(address, &self.settings.transit.of(family)) {
+                IpNet::V4(net) => pair.ipv4 = Some(net),
+                IpNet::V6(net) => pair.ipv6 = Some(net),
+            }
+        }
+        Some(TransitAddresses(pair))
+    }
+}
+
+fn transit_too_small(settings: &Settings, NodeId(id): NodeId) -> String {
+    let ranges: Vec<String> =
+        settings.families().map(|family| settings.transit.of(family).to_string()).collect();
+    format!("node number {id} is outside the transit range {}: widen it", ranges.join(" or "))
+}
+
+fn name(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+    }
+}
+
+/// The subnets of all networks, with these for the default one. An order that somebody has chosen stays.
+fn with_default(recorded: &NodeSubnets, mut subnets: Vec<IpNet>) -> NodeSubnets {
+    let mut all = recorded.clone();
+    let old = all.0.remove(DEFAULT_NETWORK).unwrap_or_default();
+    if old != subnets {
+        subnets.sort_by_key(Family::of_net);
+    }
+    if !subnets.is_empty() {
+        all.0.insert(DEFAULT_NETWORK.to_owned(), subnets);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! FRRConfigurations that select a node, as one configuration.
+//!
+//! In: the resources in the order of their names, the labels of the node and the passwords that the resources refer to.
+//! Out: one [`Config`], and what is wrong with resources that have no part in it. A resource takes part as a whole or
+//! not at all: half a description of a neighbour is worse than none. Of two that contradict each other, the one that
+//! comes later is left out.
+//!
+//! Routers of one VRF, neighbours of one router and BFD profiles of one name are the same thing described in parts.
+//! Parts must agree on what can only be one way (numbers, timers, passwords), and add up in what can be many (prefixes,
+//! imports).
+
+mod read;
+mod unite;
+mod values;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+use underlay_api::FRRConfiguration;
+use underlay_desired::ObjectRef;
+use underlay_desired::frr::{Config, Password, RawText};
+use underlay_desired::why::Why;
+
+use read::Part;
+use unite::Draft;
+
+/// Passwords by namespace and name of their secret.
+pub type Secrets = BTreeMap<(String, String), Password>;
+
+/// What the node's resources come to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Merged {
+    /// What FRR should do.
+    pub config: Config,
+    /// What is wrong with resources that were left out.
+    pub conflicts: Vec<Conflict>,
+}
+
+/// Why a resource has no part in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// The resource.
+    pub object: ObjectRef,
+    /// Where in it.
+    pub field: String,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+/// Something wrong with a resource that is known from the context.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Problem {
+    field: String,
+    reason: String,
+}
+
+impl Problem {
+    fn new(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { field: field.into(), reason: reason.into() }
+    }
+
+    fn of(self, object: &ObjectRef) -> Conflict {
+        Conflict { object: object.clone(), field: self.field, reason: self.reason }
+    }
+}
+
+/// Merges the resources that select a node with these labels. They come ordered by namespace and name.
+pub fn merge<'a>(
+    node_labels: &BTreeMap<String, String>,
+    configurations: impl IntoIterator<Item = &'a FRRConfiguration>,
+    secrets: &Secrets,
+) -> Merged {
+    let mut conflicts = Vec::new();
+    let mut parts = Vec::new();
+    for configuration in configurations {
+        let object = reference(configuration);
+        match selects(configuration, node_labels) {
+            Ok(false) => {}
+            Err(problem) => conflicts.push(problem.of(&object)),
+            Ok(true) => match read::read(object.clone(), configuration, secrets) {
+                Ok(part) => parts.push(part),
+                Err(problems) => conflicts.extend(problems.into_iter().map(|problem| problem.of(&object))),
+            },
+        }
+    }
+    let draft = settle(&mut parts, &mut conflicts);
+    conflicts.sort();
+    Merged { config: finish(draft, &parts), conflicts }
+}
+
+/// Unites the parts and leaves out those that ask for what the whole does not have, until nothing is left to object
+/// to: a part that goes may take with it what another one relied on.
+fn settle(parts: &mut Vec<Part>, conflicts: &mut Vec<Conflict>) -> Draft {
+    loop {
+        let (draft, mut found) = unite_all(parts);
+        found.extend(draft.dangling());
+        if found.is_empty() {
+            return draft;
+        }
+        let out: BTreeSet<&ObjectRef> = found.iter().map(|conflict| &conflict.object).collect();
+        parts.retain(|part| !out.contains(&part.object));
+        conflicts.extend(found);
+    }
+}
+
+/// Unites what can be united, one part after the other.
+fn unite_all(parts: &[Part]) -> (Draft, Vec<Conflict>) {
+    let mut draft = Draft::default();
+    let mut conflicts = Vec::new();
+    for part in parts {
+        let mut bigger = draft.clone();
+        match bigger.unite(part) {
+            Ok(()) => draft = bigger,
+            Err(problem) => conflicts.push(problem.of(&part.object)),
+        }
+    }
+    (draft, conflicts)
+}
+
+fn finish(draft: Draft, parts: &[Part]) -> Config {
+    let mut texts: Vec<(i32, &Part, &str)> = parts
+        .iter()
+        .filter_map(|part| part.raw.as_ref().map(|(priority, text)| (*priority, part, text.as_str())))
+        .collect();
+    texts.sort_by_key(|(priority, part, _)| (*priority, part.object.clone()));
+    let raw = texts
+        .into_iter()
+        .map(|(_, part, text)| RawText { text: text.to_owned(), why: Why::from_object(part.object.clone()) })
+        .collect();
+    draft.finish(raw)
+}
+
+fn reference(configuration: &FRRConfiguration) -> ObjectRef {
+    let namespace = configuration.namespace().unwrap_or_default();
+    ObjectRef::namespaced("FRRConfiguration", &namespace, &configuration.name_any())
+}
+
+fn selects(configuration: &FRRConfiguration, labels: &BTreeMap<String, String>) -> Result<bool, Problem> {
+    let selector = Selector::try_from(configuration.spec.node_selector.clone())
+        .map_err(|error| Problem::new("spec.nodeSelector", error.to_string()))?;
+    Ok(selector.matches(labels))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Where a node stands: its addresses in every range, worked out once for all that follows.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use underlay_api::annotations::DEFAULT_NETWORK;
+use underlay_desired::{ObjectRef, Why};
+use underlay_net::cidr::{nth, with_length_of};
+use underlay_net::{Family, Mac, NetworkNames};
+use underlay_world::local::Bridge;
+use underlay_world::{Local, Node, Settings, World};
+
+/// Offsets in the masquerade range.
+pub mod masquerade {
+    /// OVN, as the node sees it.
+    pub const OVN: u128 = 1;
+    /// The node, as OVN sees it.
+    pub const HOST: u128 = 2;
+    /// A next hop that nobody has: what is sent to it is caught on the bridge.
+    pub const NEXT_HOP: u128 = 4;
+    /// A pod that reaches itself through a service.
+    pub const HAIRPIN: u128 = 5;
+}
+
+/// A node's place in the default network.
+#[derive(Debug, Clone)]
+pub struct Site<'a> {
+    /// Names of everything.
+    pub names: NetworkNames,
+    /// The node.
+    pub node: &'a Node,
+    /// What it sees of itself.
+    pub local: &'a Local,
+    /// The external bridge.
+    pub bridge: &'a Bridge,
+    /// The cluster's settings.
+    pub settings: &'a Settings,
+    /// Everything else.
+    pub world: &'a World,
+    /// Its parts, one for each family of pods.
+    pub families: Vec<Side>,
+    /// The number of the node.
+    pub id: u16,
+    /// Whether the node's part of the default network is told to BGP peers.
+    pub advertised: bool,
+    /// The reason of what is there because the node is.
+    pub why: Why,
+}
+
+/// A node's place in one family.
+#[derive(Debug, Clone, Copy)]
+pub struct Side {
+    /// Which.
+    pub family: Family,
+    /// The node's subnet of pods.
+    pub subnet: IpNet,
+    /// The pods' gateway: the subnet's first address.
+    pub gateway: IpAddr,
+    /// The node itself among its pods: the second address.
+    pub management: IpAddr,
+    /// The cluster router between the routers.
+    pub join_cluster: IpNet,
+    /// The node's gateway router there.
+    pub join_gateway: IpNet,
+    /// The node's cluster router on the switch between nodes.
+    pub transit: IpNet,
+    /// The node's address to the world, if it has one of this family.
+    pub external: Option<IpNet>,
+}
+
+impl Side {
+    /// The gateway with the subnet's length.
+    pub fn gateway_net(&self) -> IpNet {
+        with_length_of(self.gateway, &self.subnet)
+    }
+
+    /// The node itself among its pods, with the subnet's length.
+    pub fn management_net(&self) -> IpNet {
+        with_length_of(self.management, &self.subnet)
+    }
+}
+
+/// What a node still waits for before it can carry pods.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Waiting {
+    /// Its object.
+    #[error("Node {0} to be registered: its kubelet does that")]
+    Node(String),
+    /// Its number.
+    #[error("a number for node {0}: underlay-cluster gives it")]
+    Id(String),
+    /// Its subnets.
+    #[error("a subnet for node {0}: underlay-cluster gives it")]
+    Subnets(String),
+    /// The bridge.
+    #[error("the external bridge with the node's address on it")]
+    Bridge,
+    /// The chassis.
+    #[error("the name of the node's chassis: external_ids:system-id of Open vSwitch")]
+    Chassis,
+}
+
+impl<'a> Site<'a> {
+    /// Finds a node's place, or what it waits for.
+    pub fn find(
+        name: &str,
+        world: &'a World,
+        settings: &'a Settings,
+        local: &'a Local,
+    ) -> Result<Self, Waiting> {
+        let node = world.node(name).ok_or_else(|| Waiting::Node(name.to_owned()))?;
+        let id = node.id.ok_or_else(|| Waiting::Id(name.to_owned()))?.0;
+        if local.chassis.is_empty() {
+            return Err(Waiting::Chassis);
+        }
+        let bridge = local.bridge.as_ref().ok_or(Waiting::Bridge)?;
+        let subnets = node.subnets_in(DEFAULT_NETWORK);
+        let side = |family| Side::find(family, subnets, id, settings, bridge);
+        let families: Vec<Side> = settings.families().filter_map(side).collect();
+        if families.is_empty() || families.len() < settings.families().count() {
+            return Err(Waiting::Subnets(name.to_owned()));
+        }
+        if families.iter().all(|side| side.external.is_none()) {
+            return Err(Waiting::Bridge);
+        }
+        let why = Why::from_object(ObjectRef::cluster("Node", name));
+        let advertised = super::advertised::is_advertised(world, node, subnets);
+        let names = NetworkNames::default_network();
+        Ok(Self { names, node, local, bridge, settings, world, families, id, advertised, why })
+    }
+
+    /// The node's name.
+    pub fn name(&self) -> &str {
+        &self.node.name
+    }
+
+    /// An address of the masquerade range.
+    pub fn masquerade(&self, family: Family, offset: u128) -> Option<IpAddr> {
+        self.settings.masquerade.nth(family, offset)
+    }
+
+    /// MAC address of the pods' gateway.
+    pub fn gateway_mac(&self) -> Option<Mac> {
+        self.families.first().map(|side| Mac::of(side.gateway))
+    }
+
+    /// MAC address of the node among its pods.
+    pub fn management_mac(&self) -> Option<Mac> {
+        self.families.first().map(|side| Mac::of(side.management))
+    }
+
+    /// The other nodes that are known well enough to be reached.
+    pub fn others(&self) -> impl Iterator<Item = &'a Node> {
+        let me = self.node.name.clone();
+        self.world.nodes.values().map(AsRef::as_ref).filter(move |node| node.name != me)
+    }
+}
+
+impl Side {
+    fn find(
+        family: Family,
+        subnets: &[IpNet],
+        id: u16,
+        settings: &Settings,
+        bridge: &Bridge,
+    ) -> Option<Self> {
+        let of_family = |net: &&IpNet| Family::of_net(net) == family;
+        let subnet = *subnets.iter().find(of_family)?;
+        let (join, transit) = (settings.join.of(family), settings.transit.of(family));
+        let place = |range: &IpNet, offset: u128| Some(with_length_of(nth(range, offset)?, range));
+        Some(Self {
+            family,
+            subnet,
+            gateway: nth(&subnet, 1)?,
+            management: nth(&subnet, 2)?,
+            join_cluster: place(&join, 1)?,
+            join_gateway: place(&join, id.into())?,
+            transit: place(&transit, id.into())?,
+            external: bridge.addresses.iter().find(of_family).copied(),
+        })
+    }
+}

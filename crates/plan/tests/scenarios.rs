@@ -1,0 +1,125 @@
+//! The scenarios: `world/*.yaml` is what there is, `want/objects.yaml` what the cluster manager makes of it.
+//!
+//! `BLESS=1` writes what is wanted anew, for those who changed it on purpose.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::Node;
+use serde_json::{Value, json};
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
+use underlay_desired::Why;
+use underlay_plan::cluster::{ClusterPlan, plan};
+use underlay_world::kind::key_of;
+use underlay_world::{Kind, Settings, World};
+
+fn scenarios() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut scenarios: Vec<PathBuf> = entries.filter(|path| path.join("world").is_dir()).collect();
+    scenarios.sort();
+    assert!(!scenarios.is_empty(), "no scenarios in {}", folder.display());
+    scenarios
+}
+
+/// The world of a scenario, whatever the order of its files.
+fn world(scenario: &Path) -> World {
+    let mut world = World::default();
+    for entry in fs::read_dir(scenario.join("world")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
+            match object["kind"].as_str() {
+                Some("Node") => put::<Node>(&mut world, object),
+                Some("FRRConfiguration") => put::<FRRConfiguration>(&mut world, object),
+                Some("RouteAdvertisements") => put::<RouteAdvertisements>(&mut world, object),
+                kind => panic!("{}: nobody here knows {kind:?}", scenario.display()),
+            }
+        }
+    }
+    world
+}
+
+fn put<K: Kind + kube::Resource + serde::de::DeserializeOwned>(world: &mut World, object: Value) {
+    let object: K = serde_json::from_value(object).unwrap();
+    let key = key_of(object.meta());
+    K::store(world).extend(object.read().map(|record| (key, record)));
+}
+
+/// What is written, as documents with their reasons.
+fn objects(plan: &ClusterPlan) -> String {
+    let mut text = String::new();
+    for (name, given) in &plan.nodes {
+        let metadata = json!({ "name": name, "uid": given.uid, "annotations": given.annotations });
+        document(
+            &mut text,
+            Some(&given.why),
+            &json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata }),
+        );
+    }
+    for generated in plan.frr_configurations.values() {
+        document(&mut text, Some(&generated.why), &serde_json::to_value(&generated.object).unwrap());
+    }
+    for (name, verdict) in &plan.verdicts {
+        let outcome = verdict.outcome(name, Some(1));
+        let condition = json!({
+            "type": outcome.type_,
+            "status": outcome.verdict.as_str(),
+            "reason": outcome.reason,
+            "message": outcome.message,
+        });
+        let status = json!({ "status": verdict.summary(name), "conditions": [condition] });
+        let (version, kind) = ("k8s.ovn.org/v1", "RouteAdvertisements");
+        let object =
+            json!({ "apiVersion": version, "kind": kind, "metadata": { "name": name }, "status": status });
+        document(&mut text, None, &object);
+    }
+    for problem in &plan.problems {
+        document(&mut text, None, &serde_json::to_value(problem).unwrap());
+    }
+    text
+}
+
+fn document(text: &mut String, why: Option<&Why>, object: &Value) {
+    if !text.is_empty() {
+        text.push_str("---\n");
+    }
+    if let Some(why) = why {
+        let objects: Vec<String> = why.objects().map(ToString::to_string).collect();
+        writeln!(text, "# because of {}", objects.join(", ")).unwrap();
+    }
+    text.push_str(&serde_saphyr::to_string(object).unwrap());
+}
+
+#[test]
+fn every_scenario_gives_what_is_wanted() {
+    for scenario in scenarios() {
+        let seen = objects(&plan(&world(&scenario), &Settings::default()));
+        let path = scenario.join("want/objects.yaml");
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&path, &seen).unwrap();
+        }
+        let want = fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(seen, want, "{} differs; BLESS=1 writes it anew", path.display());
+    }
+}
+
+/// Once everything is written and heard, there is nothing left to write.
+#[test]
+fn every_scenario_comes_to_rest() {
+    for scenario in scenarios() {
+        let mut world = world(&scenario);
+        let first = plan(&world, &Settings::default());
+        for (name, given) in &first.nodes {
+            given.record(name, &mut world);
+        }
+        for generated in first.frr_configurations.values() {
+            put::<FRRConfiguration>(&mut world, serde_json::to_value(&generated.object).unwrap());
+        }
+        let second = plan(&world, &Settings::default());
+        assert!(second.nodes.is_empty(), "{}: {:?}", scenario.display(), second.nodes);
+        assert_eq!(second.frr_configurations, first.frr_configurations, "{}", scenario.display());
+        assert_eq!(second.verdicts, first.verdicts, "{}", scenario.display());
+    }
+}

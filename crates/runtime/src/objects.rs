@@ -1,0 +1,264 @@
+//! Writes to the Kubernetes API: whole objects and statuses by server-side apply, annotations by merge patch.
+//!
+//! In: what an object should be. Out: one request for it, counted. The comparison with what is there comes first and is
+//! pure; who finds no difference makes no request.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use underlay_world::Key;
+
+use crate::fault::text;
+
+/// Longer than any healthy answer takes, shorter than a lease.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// A write that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The API server refused it.
+    #[error("{what}: {}", text(.source))]
+    Refused {
+        /// What was to be written.
+        what: String,
+        /// Why not.
+        source: Box<kube::Error>,
+    },
+    /// No answer came.
+    #[error("{0}: no answer from the API server in {PATIENCE:?}")]
+    Silence(String),
+}
+
+impl WriteError {
+    /// Whether the object is not there.
+    pub fn is_not_found(&self) -> bool {
+        self.status(404)
+    }
+
+    /// Whether the object is another one by now.
+    pub fn is_conflict(&self) -> bool {
+        self.status(409)
+    }
+
+    fn status(&self, code: u16) -> bool {
+        let Self::Refused { source, .. } = self else { return false };
+        matches!(source.as_ref(), kube::Error::Api(status) if status.code == code)
+    }
+}
+
+/// Objects that we can write.
+pub trait Written: Resource<DynamicType: Default> + Clone + Debug + DeserializeOwned + Serialize {}
+
+impl<K: Resource<DynamicType: Default> + Clone + Debug + DeserializeOwned + Serialize> Written for K {}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WriteLabels {
+    verb: &'static str,
+    kind: String,
+}
+
+/// Writes in the name of one field manager, and counts.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    manager: &'static str,
+    writes: Family<WriteLabels, Counter>,
+    errors: Family<WriteLabels, Counter>,
+}
+
+impl Writer {
+    /// A writer in this name (see `underlay_desired::owner`).
+    pub fn register(manager: &'static str, registry: &mut Registry) -> Self {
+        let writer = Self { manager, writes: Family::default(), errors: Family::default() };
+        registry.register("underlay_writes", "Writes to the Kubernetes API", writer.writes.clone());
+        registry.register("underlay_write_errors", "Writes that failed", writer.errors.clone());
+        writer
+    }
+
+    /// Makes an object have what we say; what we do not say stays. It is made if it is not there.
+    pub async fn apply<K: Written>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError> {
+        let name = object.meta().name.clone().unwrap_or_default();
+        let params = PatchParams::apply(self.manager).force();
+        self.count::<K, _>("apply", &name, api.patch(&name, &params, &Patch::Apply(object))).await
+    }
+
+    /// Makes an object exactly what we say: for one that is all ours and has come to hold what others put there. It
+    /// carries the version it replaces.
+    pub async fn replace<K: Written>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError> {
+        let name = object.meta().name.clone().unwrap_or_default();
+        let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
+        self.count::<K, _>("replace", &name, api.replace(&name, &params, object)).await
+    }
+
+    /// Makes the status of an object have what we say.
+    pub async fn apply_status<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        status: &impl Serialize,
+    ) -> Result<K, WriteError> {
+        let kind = Default::default();
+        let object = json!({
+            "apiVersion": K::api_version(&kind),
+            "kind": K::kind(&kind),
+            "metadata": { "name": name },
+            "status": status,
+        });
+        let params = PatchParams::apply(self.manager).force();
+        let patch = Patch::Apply(object);
+        self.count::<K, _>("apply-status", name, api.patch_status(name, &params, &patch)).await
+    }
+
+    /// Sets annotations, and removes those without a value, of the very object with this uid: another one of the same
+    /// name is a conflict. It goes by way of the status, so that the right to write that is enough.
+    pub async fn annotate<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+        annotations: &BTreeMap<String, Option<String>>,
+    ) -> Result<K, WriteError> {
+        let patch = Patch::Merge(annotation_patch(uid, annotations));
+        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
+        self.count::<K, _>("annotate", name, api.patch_status(name, &params, &patch)).await
+    }
+
+    /// Deletes the very object with this uid. One that is gone, or another of the same name, is no error.
+    pub async fn delete<K: Written>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), WriteError> {
+        let uid = (!uid.is_empty()).then(|| uid.to_owned());
+        let preconditions = Some(Preconditions { uid, resource_version: None });
+        let params = DeleteParams { preconditions, ..DeleteParams::default() };
+        match self.count::<K, _>("delete", name, api.delete(name, &params)).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    async fn count<K: Written, T>(
+        &self,
+        verb: &'static str,
+        name: &str,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, WriteError> {
+        let kind = K::kind(&Default::default()).into_owned();
+        let what = format!("{verb} {kind} {name}");
+        let labels = WriteLabels { verb, kind };
+        self.writes.get_or_create(&labels).inc();
+        let result = match tokio::time::timeout(PATIENCE, request).await {
+            Ok(answer) => answer.map_err(|source| WriteError::Refused { what, source: Box::new(source) }),
+            Err(_) => Err(WriteError::Silence(what)),
+        };
+        if result.is_err() {
+            self.errors.get_or_create(&labels).inc();
+        }
+        result
+    }
+}
+
+fn annotation_patch(uid: &str, annotations: &BTreeMap<String, Option<String>>) -> Value {
+    let mut metadata = json!({ "annotations": annotations });
+    if !uid.is_empty() {
+        metadata["uid"] = uid.into();
+    }
+    json!({ "metadata": metadata })
+}
+
+/// What to do to reach what should be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changes<'a, K> {
+    /// Objects to apply.
+    pub apply: Vec<&'a K>,
+    /// Objects to delete, by key and uid.
+    pub delete: Vec<(&'a Key, &'a str)>,
+}
+
+/// Compares what should be with what is there. `ours` tells which objects may be deleted; `same` compares what a kind
+/// has besides metadata.
+pub fn diff<'a, K: Resource>(
+    want: &'a BTreeMap<Key, K>,
+    have: impl Iterator<Item = (&'a Key, &'a K)>,
+    ours: impl Fn(&Key, &K) -> bool,
+    same: impl Fn(&K, &K) -> bool,
+) -> Changes<'a, K> {
+    let have: BTreeMap<&Key, &K> = have.collect();
+    let differs = |(key, object): &(&'a Key, &'a K)| {
+        !have.get(key).is_some_and(|old| carries(old.meta(), object.meta()) && same(object, old))
+    };
+    let surplus = have
+        .iter()
+        .filter(|(key, object)| !want.contains_key(key) && ours(key, object))
+        .map(|(key, object)| (*key, object.meta().uid.as_deref().unwrap_or_default()));
+    Changes {
+        apply: want.iter().filter(differs).map(|(_, object)| object).collect(),
+        delete: surplus.collect(),
+    }
+}
+
+/// Whether metadata has all labels and annotations that we want; others' are their own affair.
+pub fn carries(have: &ObjectMeta, want: &ObjectMeta) -> bool {
+    let all = |have: &Option<BTreeMap<String, String>>, want: &Option<BTreeMap<String, String>>| {
+        let mut wanted = want.iter().flatten();
+        wanted.all(|(key, value)| have.as_ref().and_then(|have| have.get(key)) == Some(value))
+    };
+    all(&have.labels, &want.labels) && all(&have.annotations, &want.annotations)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn map(name: &str, label: Option<&str>, value: &str) -> (Key, ConfigMap) {
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            uid: Some(format!("uid-{name}")),
+            labels: label.map(|label| BTreeMap::from([("ours".to_owned(), label.to_owned())])),
+            ..ObjectMeta::default()
+        };
+        let data = Some(BTreeMap::from([("key".to_owned(), value.to_owned())]));
+        (Key::cluster(name), ConfigMap { metadata, data, ..ConfigMap::default() })
+    }
+
+    fn names(want: &[(Key, ConfigMap)], have: &[(Key, ConfigMap)]) -> (Vec<String>, Vec<String>) {
+        let want: BTreeMap<_, _> = want.iter().cloned().collect();
+        let ours = |_: &Key, object: &ConfigMap| object.metadata.labels.is_some();
+        let have = have.iter().map(|(key, object)| (key, object));
+        let changes = diff(&want, have, ours, |one, other| one.data == other.data);
+        let name = |object: &&ConfigMap| object.metadata.name.clone().unwrap();
+        let delete = changes.delete.iter().map(|(key, uid)| format!("{key} {uid}")).collect();
+        (changes.apply.iter().map(name).collect(), delete)
+    }
+
+    #[test]
+    fn only_differences_are_written_and_only_ours_are_deleted() {
+        let want = [map("a", Some("x"), "1"), map("b", Some("x"), "1"), map("c", Some("x"), "1")];
+        let have = [
+            map("a", Some("x"), "1"),
+            map("b", Some("x"), "2"),
+            map("d", Some("x"), "1"),
+            map("e", None, "1"),
+        ];
+        assert_eq!(names(&want, &have), (vec!["b".into(), "c".into()], vec!["d uid-d".into()]));
+        assert_eq!(names(&want, &want), (vec![], vec![]));
+        let unmarked = [map("a", None, "1")];
+        assert_eq!(names(&want[..1], &unmarked), (vec!["a".into()], vec![]), "the mark is missing");
+    }
+
+    #[test]
+    fn a_patch_names_only_what_changes() {
+        let annotations = BTreeMap::from([("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)]);
+        let want = json!({ "metadata": { "uid": "u", "annotations": { "a": "1", "b": null } } });
+        assert_eq!(annotation_patch("u", &annotations), want);
+    }
+}

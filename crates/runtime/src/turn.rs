@@ -1,0 +1,175 @@
+//! Turns: everything that has happened until now enters the world at once, then it is time to plan.
+//!
+//! In: the updates of several watches. Out: a world that is worth a new plan. There is no timer: what comes alone is
+//! served at once, and what comes in a crowd is served together because it is all there when we look.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::FutureExt;
+use futures::stream::{BoxStream, SelectAll, StreamExt};
+use tracing::{info, warn};
+use underlay_world::World;
+
+use crate::feed::Update;
+
+/// The watches of a daemon.
+#[derive(Default)]
+pub struct Feeds {
+    streams: SelectAll<BoxStream<'static, Update>>,
+    kinds: BTreeSet<&'static str>,
+    listed: BTreeSet<&'static str>,
+    /// What is wrong with the watch of a kind, as it was last told.
+    faults: BTreeMap<&'static str, String>,
+}
+
+/// What is new.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Kinds of which something changed.
+    pub changed: BTreeSet<&'static str>,
+    /// Whether every kind has been listed, so that what is missing in the world is missing.
+    pub ready: bool,
+}
+
+impl Feeds {
+    /// No watches yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more watch, of a kind that none of the others has.
+    #[must_use]
+    pub fn with(mut self, kind: &'static str, stream: BoxStream<'static, Update>) -> Self {
+        self.kinds.insert(kind);
+        self.streams.push(stream);
+        self
+    }
+
+    /// Waits until the world has changed or a kind has been listed for the first time. Nothing is lost if this is
+    /// given up while it waits.
+    pub async fn next(&mut self, world: &mut World) -> Turn {
+        let mut turn = Turn::default();
+        let mut news = false;
+        while !news {
+            let Some(update) = self.streams.next().await else {
+                // Watches do not end; without any there is nothing to wait for.
+                std::future::pending::<()>().await;
+                continue;
+            };
+            news |= self.take(update, world, &mut turn);
+            while let Some(Some(update)) = self.streams.next().now_or_never() {
+                news |= self.take(update, world, &mut turn);
+            }
+        }
+        turn.ready = self.is_ready();
+        turn
+    }
+
+    /// Whether this kind has been listed.
+    pub fn has_listed(&self, kind: &str) -> bool {
+        self.listed.contains(kind)
+    }
+
+    /// Whether every kind has been listed.
+    pub fn is_ready(&self) -> bool {
+        self.kinds == self.listed
+    }
+
+    /// What is waited for, for people; nothing when all is well.
+    pub fn waiting(&self) -> Option<String> {
+        let line = |kind: &&'static str| match self.faults.get(kind) {
+            Some(fault) => format!("{kind} ({fault})"),
+            None => (*kind).to_owned(),
+        };
+        let lines: Vec<String> = self.kinds.difference(&self.listed).map(line).collect();
+        (!lines.is_empty()).then(|| format!("waiting for {}", lines.join(", ")))
+    }
+
+    /// Takes an update in. Returns whether it is worth a turn.
+    fn take(&mut self, update: Update, world: &mut World, turn: &mut Turn) -> bool {
+        match update {
+            Update::Change { kind, edit } => {
+                self.works(kind);
+                let changed = edit(world);
+                if changed {
+                    turn.changed.insert(kind);
+                }
+                changed
+            }
+            Update::Listed { kind, edit } => {
+                self.works(kind);
+                let changed = edit(world);
+                if changed {
+                    turn.changed.insert(kind);
+                }
+                self.listed.insert(kind) || changed
+            }
+            Update::Fault { kind, error } => {
+                if self.faults.get(kind) != Some(&error) {
+                    warn!(kind, error, "watching does not work; trying again");
+                }
+                self.faults.insert(kind, error);
+                false
+            }
+        }
+    }
+
+    fn works(&mut self, kind: &'static str) {
+        if self.faults.remove(kind).is_some() {
+            info!(kind, "watching works again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::stream;
+    use underlay_world::{Key, Node};
+
+    use super::*;
+
+    fn listed(kind: &'static str) -> Update {
+        Update::Listed { kind, edit: Box::new(|_| false) }
+    }
+
+    fn node(name: &'static str) -> Update {
+        let edit = move |world: &mut World| {
+            let node = Node { name: name.to_owned(), ..Node::default() };
+            world.nodes.insert(Key::cluster(name), Arc::new(node)).is_none()
+        };
+        Update::Change { kind: "Node", edit: Box::new(edit) }
+    }
+
+    fn feed(updates: Vec<Update>) -> BoxStream<'static, Update> {
+        stream::iter(updates).chain(stream::pending()).boxed()
+    }
+
+    #[tokio::test]
+    async fn what_is_there_at_once_is_one_turn() {
+        let mut feeds = Feeds::new().with("Node", feed(vec![listed("Node"), node("a"), node("b")]));
+        let mut world = World::default();
+        let turn = feeds.next(&mut world).await;
+        assert_eq!(turn, Turn { changed: BTreeSet::from(["Node"]), ready: true });
+        assert_eq!(world.nodes.len(), 2);
+        assert!(feeds.next(&mut world).now_or_never().is_none(), "nothing more is new");
+    }
+
+    #[tokio::test]
+    async fn not_ready_before_every_kind_has_listed() {
+        let missing = Update::Fault { kind: "FRRConfiguration", error: "no such kind".to_owned() };
+        let (sender, later) = futures::channel::mpsc::unbounded();
+        let mut feeds = Feeds::new()
+            .with("Node", feed(vec![listed("Node"), node("a")]))
+            .with("FRRConfiguration", stream::iter([missing]).chain(later).boxed());
+        let mut world = World::default();
+        assert!(!feeds.next(&mut world).await.ready);
+        assert!(feeds.has_listed("Node"));
+        assert!(feeds.next(&mut world).now_or_never().is_none());
+        assert_eq!(feeds.waiting().as_deref(), Some("waiting for FRRConfiguration (no such kind)"));
+        sender.unbounded_send(listed("FRRConfiguration")).unwrap();
+        assert!(feeds.next(&mut world).await.ready);
+        assert_eq!(feeds.waiting(), None);
+    }
+}

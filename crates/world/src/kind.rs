@@ -1,0 +1,72 @@
+//! The kinds of objects a world is made of: how each enters and leaves it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::{core, discovery};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
+
+use crate::{EndpointSlice, Key, Node, Pod, Service, World, frr};
+
+/// A kind of object.
+pub trait Kind: Sized + 'static {
+    /// What the world keeps of an object. Two that are equal mean the same to every plan.
+    type Record: PartialEq;
+
+    /// Its name, for people.
+    const NAME: &'static str;
+
+    /// Reads an object; nothing if the world has no use for this one.
+    fn read(self) -> Option<Self::Record>;
+
+    /// Where the world keeps them.
+    fn store(world: &mut World) -> &mut BTreeMap<Key, Self::Record>;
+}
+
+/// Key of an object with this metadata.
+pub fn key_of(metadata: &ObjectMeta) -> Key {
+    Key {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        name: metadata.name.clone().unwrap_or_default(),
+    }
+}
+
+/// Implements a kind that is kept behind an [`Arc`].
+macro_rules! kind {
+    ($object:ty, $record:ty, $name:literal, $store:ident, $read:expr) => {
+        impl Kind for $object {
+            type Record = $record;
+            const NAME: &'static str = $name;
+
+            fn read(self) -> Option<Self::Record> {
+                #[allow(clippy::redundant_closure_call, reason = "one shape for all kinds")]
+                ($read)(self)
+            }
+
+            fn store(world: &mut World) -> &mut BTreeMap<Key, Self::Record> {
+                &mut world.$store
+            }
+        }
+    };
+}
+
+kind!(core::v1::Node, Arc<Node>, "Node", nodes, |node| Some(Arc::new(Node::read(&node))));
+kind!(core::v1::Pod, Arc<Pod>, "Pod", pods, |pod| Some(Arc::new(Pod::read(&pod))));
+kind!(core::v1::Service, Arc<Service>, "Service", services, |service| Service::read(&service).map(Arc::new));
+kind!(discovery::v1::EndpointSlice, Arc<EndpointSlice>, "EndpointSlice", slices, |slice| {
+    EndpointSlice::read(&slice).map(Arc::new)
+});
+kind!(core::v1::Secret, frr::Password, "Secret", passwords, |secret| frr::Password::read(&secret));
+kind!(RouteAdvertisements, Arc<RouteAdvertisements>, "RouteAdvertisements", advertisements, |object| {
+    Some(Arc::new(without_bookkeeping(object)))
+});
+kind!(FRRConfiguration, Arc<FRRConfiguration>, "FRRConfiguration", frr_configurations, |object| {
+    Some(Arc::new(without_bookkeeping(object)))
+});
+
+/// Field ownership is the larger part of many objects, and nobody reads it here.
+fn without_bookkeeping<K: kube::Resource>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
+}

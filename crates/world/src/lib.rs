@@ -1,0 +1,83 @@
+//! The snapshot that a plan is made from: objects parsed once, kept small and in order.
+//!
+//! In: objects of the Kubernetes API as they come and go, and the settings of the cluster. Out: a [`World`] that says
+//! the same whatever the order in which it heard. An object that cannot be understood stays in the world with its
+//! problems, so that somebody can be told.
+
+pub mod frr;
+pub mod kind;
+pub mod local;
+pub mod node;
+pub mod pod;
+pub mod select;
+pub mod service;
+pub mod settings;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
+
+pub use kind::Kind;
+pub use local::Local;
+pub use node::Node;
+pub use pod::{Pod, PodState};
+pub use service::{Endpoint, EndpointSlice, Service};
+pub use settings::Settings;
+
+/// Namespace and name; the namespace of an object of the cluster is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+pub struct Key {
+    /// The namespace, or nothing.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Key {
+    /// Of an object in a namespace.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    /// Of an object of the cluster.
+    pub fn cluster(name: &str) -> Self {
+        Self::new("", name)
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.namespace.is_empty() {
+            formatter.write_str(&self.name)
+        } else {
+            write!(formatter, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// All that is known. Each program watches the kinds it needs; the others stay empty.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct World {
+    /// Nodes.
+    pub nodes: BTreeMap<Key, Arc<Node>>,
+    /// Pods; on a node, its own only.
+    pub pods: BTreeMap<Key, Arc<Pod>>,
+    /// Services.
+    pub services: BTreeMap<Key, Arc<Service>>,
+    /// Endpoint slices.
+    pub slices: BTreeMap<Key, Arc<EndpointSlice>>,
+    /// Advertisements.
+    pub advertisements: BTreeMap<Key, Arc<RouteAdvertisements>>,
+    /// Parts of the nodes' FRR configuration: the users' and those generated from them.
+    pub frr_configurations: BTreeMap<Key, Arc<FRRConfiguration>>,
+    /// Passwords of BGP sessions.
+    pub passwords: BTreeMap<Key, frr::Password>,
+}
+
+impl World {
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&Arc<Node>> {
+        self.nodes.get(&Key::cluster(name))
+    }
+}

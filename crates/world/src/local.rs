@@ -1,0 +1,65 @@
+//! What a node sees of itself: its switch, its addresses, and the routes that BGP brought.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use underlay_net::Mac;
+
+use crate::Key;
+
+/// A node from within.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Local {
+    /// Name of its chassis in OVN.
+    pub chassis: String,
+    /// Ends of its tunnels.
+    pub encap: Vec<IpAddr>,
+    /// The bridge between the world, the node and OVN, if it is there.
+    pub bridge: Option<Bridge>,
+    /// All addresses of the node that are not of our making.
+    pub addresses: BTreeSet<IpNet>,
+    /// Gateways of the node's default routes out of the bridge.
+    pub next_hops: Vec<IpAddr>,
+    /// Routes that BGP brought.
+    pub learned: Vec<LearnedRoute>,
+    /// Addresses that were given to pods and may not be recorded yet.
+    pub assigned: BTreeMap<Key, Assigned>,
+}
+
+/// The external bridge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bridge {
+    /// Its name.
+    pub name: String,
+    /// Its MAC address, which OVN's gateway router shares.
+    pub mac: Mac,
+    /// Addresses on it that are not of our making; the gateway router shares them.
+    pub addresses: Vec<IpNet>,
+    /// Port number of the node's uplink.
+    pub uplink: Option<u32>,
+    /// Port number of OVN's patch port, once it is there.
+    pub patch: Option<u32>,
+    /// Whether its datapath can compare a packet with the size of the next hop.
+    pub checks_size: bool,
+}
+
+/// A route that BGP brought.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LearnedRoute {
+    /// The kernel's table it is in.
+    pub table: u32,
+    /// Where to.
+    pub destination: IpNet,
+    /// Through whom: gateway and link.
+    pub next_hops: BTreeSet<(IpAddr, String)>,
+}
+
+/// What a pod was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assigned {
+    /// The pod's identity.
+    pub uid: String,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+}

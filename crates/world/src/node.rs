@@ -1,0 +1,104 @@
+//! A node as we see it: what the cluster gave it and what it says about itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1;
+use underlay_api::annotations::{
+    Annotation, ChassisId, EncapIps, Gateway, HostCidrs, L3Gateway, NodeId, NodeSubnets, PrimaryAddresses,
+    TransitAddresses,
+};
+
+/// What the keys of our annotations begin with.
+const ANNOTATIONS: &str = "k8s.ovn.org/";
+
+/// A node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Its identity: another node of the same name has another one.
+    pub uid: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// The annotations of our family, as they are written.
+    pub annotations: BTreeMap<String, String>,
+    /// Addresses by which the cluster knows it.
+    pub addresses: BTreeSet<IpAddr>,
+    /// Its number.
+    pub id: Option<NodeId>,
+    /// Its subnets, by network.
+    pub subnets: NodeSubnets,
+    /// Its addresses on the switch between nodes.
+    pub transit: TransitAddresses,
+    /// Addresses of its primary interface.
+    pub primary: PrimaryAddresses,
+    /// All its addresses.
+    pub host_cidrs: HostCidrs,
+    /// Name of its chassis.
+    pub chassis: Option<String>,
+    /// Ends of its tunnels.
+    pub encap: Vec<IpAddr>,
+    /// Its way to the world.
+    pub gateway: Option<Gateway>,
+    /// Annotations that say nothing we understand; what they should say counts as missing.
+    pub problems: Vec<String>,
+}
+
+impl Node {
+    /// Reads a node.
+    pub fn read(object: &v1::Node) -> Self {
+        let metadata = &object.metadata;
+        let mut problems = Vec::new();
+        macro_rules! annotation {
+            ($kind:ty) => {
+                <$kind>::of(metadata).unwrap_or_else(|problem| {
+                    problems.push(problem.to_string());
+                    None
+                })
+            };
+        }
+        let gateway = match annotation!(L3Gateway) {
+            Some(L3Gateway::Enabled(gateway)) => Some(gateway),
+            _ => None,
+        };
+        let (id, subnets) = (annotation!(NodeId), annotation!(NodeSubnets).unwrap_or_default());
+        let transit = annotation!(TransitAddresses).unwrap_or_default();
+        let primary = annotation!(PrimaryAddresses).unwrap_or_default();
+        let host_cidrs = annotation!(HostCidrs).unwrap_or_default();
+        let chassis = annotation!(ChassisId).map(|ChassisId(name)| name);
+        let encap = annotation!(EncapIps).unwrap_or_default().0;
+        let status = object.status.iter().flat_map(|status| status.addresses.iter().flatten());
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            labels: metadata.labels.clone().unwrap_or_default(),
+            annotations: metadata
+                .annotations
+                .iter()
+                .flatten()
+                .filter(|(key, _)| key.starts_with(ANNOTATIONS))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            addresses: status
+                .filter(|address| address.type_ == "InternalIP")
+                .filter_map(|address| address.address.parse().ok())
+                .collect(),
+            id,
+            subnets,
+            transit,
+            primary,
+            host_cidrs,
+            chassis,
+            encap,
+            gateway,
+            problems,
+        }
+    }
+
+    /// Its subnets in a network.
+    pub fn subnets_in(&self, network: &str) -> &[IpNet] {
+        self.subnets.0.get(network).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,96 @@
+//! What holds for the whole cluster, as flags and the configuration file say.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use underlay_net::Family;
+use underlay_net::alloc::SubnetRange;
+use underlay_net::cidr::nth;
+
+/// The settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Ranges of pod addresses, and the length of a node's part of each.
+    pub cluster_subnets: Vec<SubnetRange>,
+    /// Ranges of service addresses.
+    pub service_subnets: Vec<IpNet>,
+    /// Addresses between a node's two routers.
+    pub join: Dual,
+    /// Addresses between the nodes' routers.
+    pub transit: Dual,
+    /// Addresses by which a node speaks with its own gateway router.
+    pub masquerade: Dual,
+    /// Largest packet of a pod.
+    pub mtu: u32,
+    /// Port of the tunnels between nodes.
+    pub encap_port: u16,
+}
+
+/// A range for each family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dual {
+    /// IPv4.
+    pub v4: Ipv4Net,
+    /// IPv6.
+    pub v6: Ipv6Net,
+}
+
+impl Dual {
+    const fn new(v4: [u8; 4], length4: u8, v6: [u16; 2], length6: u8) -> Self {
+        let [a, b, c, d] = v4;
+        Self {
+            v4: Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), length4),
+            v6: Ipv6Net::new_assert(Ipv6Addr::new(v6[0], v6[1], 0, 0, 0, 0, 0, 0), length6),
+        }
+    }
+
+    /// The range of a family.
+    pub fn of(&self, family: Family) -> IpNet {
+        match family {
+            Family::V4 => self.v4.into(),
+            Family::V6 => self.v6.into(),
+        }
+    }
+
+    /// The address this far into the range of a family.
+    pub fn nth(&self, family: Family, offset: u128) -> Option<IpAddr> {
+        nth(&self.of(family), offset)
+    }
+}
+
+/// Length of a node's IPv4 subnet, where it is not said.
+pub const HOST_LENGTH_V4: u8 = 24;
+/// Length of every node's IPv6 subnet.
+pub const HOST_LENGTH_V6: u8 = 64;
+
+impl Default for Settings {
+    fn default() -> Self {
+        let range = SubnetRange::new(Ipv4Net::new_assert(Ipv4Addr::new(10, 128, 0, 0), 14).into(), 23);
+        Self {
+            cluster_subnets: range.into_iter().collect(),
+            service_subnets: vec![Ipv4Net::new_assert(Ipv4Addr::new(172, 16, 1, 0), 24).into()],
+            join: Dual::new([100, 64, 0, 0], 16, [0xfd98, 0], 64),
+            transit: Dual::new([100, 88, 0, 0], 16, [0xfd97, 0], 64),
+            masquerade: Dual::new([169, 254, 0, 0], 17, [0xfd69, 0], 112),
+            mtu: 1400,
+            encap_port: 6081,
+        }
+    }
+}
+
+impl Settings {
+    /// Families that pods have, IPv4 first.
+    pub fn families(&self) -> impl Iterator<Item = Family> {
+        Family::ALL.into_iter().filter(|family| self.cluster_nets(*family).next().is_some())
+    }
+
+    /// Ranges of pod addresses of a family.
+    pub fn cluster_nets(&self, family: Family) -> impl Iterator<Item = IpNet> {
+        self.cluster_subnets.iter().map(SubnetRange::net).filter(move |net| Family::of_net(net) == family)
+    }
+
+    /// Ranges of service addresses of a family.
+    pub fn service_nets(&self, family: Family) -> impl Iterator<Item = IpNet> {
+        self.service_subnets.iter().copied().filter(move |net| Family::of_net(net) == family)
+    }
+}
