@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 use underlay_api::FRRConfiguration;
+use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_desired::owner::AGENT_MANAGER;
 use underlay_linux::Kernel;
 use underlay_ovsdb::{Config, Selection};
@@ -30,8 +31,10 @@ use underlay_world::{Key, Kind, Settings, World};
 use crate::args::Args;
 use crate::edges::{Edges, Targets};
 use crate::records::NodeRecord;
+use crate::report::{Outline, Reporter};
 use crate::surroundings::{self, Seen};
-use crate::{cni, install, remembered};
+use crate::speaker::Speaker;
+use crate::{args, cni, install, remembered};
 
 /// Runs until it is told to stop.
 pub async fn run(args: Args) -> anyhow::Result<()> {
@@ -65,21 +68,41 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         writer,
         node: args.node_name.clone(),
     };
+    let speaker = (args.bgp_speaker == args::Speaker::Agent).then(|| {
+        let (api, writer) = (client.clone(), targets.writer.clone());
+        Speaker::start(&args.node_name, &args.frr_namespace, api, writer, &metrics)
+    });
     let edges = Edges::start(targets, &metrics);
     let (pods, placed) = watch::channel(None);
     let (waiting, waits) = watch::channel(Some("the API server".to_owned()));
-    let server = cni::Server { pods: placed, waiting: waits.clone(), kernel, switch, mtu: config.settings.mtu };
+    let (outline, outlined) = watch::channel(None);
+    let reporter = Reporter {
+        node: args.node_name.clone(),
+        waiting: waits.clone(),
+        placed: placed.clone(),
+        outline: outlined,
+        edges: edges.states().into_iter().chain(speaker.as_ref().map(|own| ("frr", own.state()))).collect(),
+        frr_sockets: underlay_frr::Frr::default().sockets,
+    };
+    let server =
+        cni::Server { pods: placed, waiting: waits.clone(), kernel, switch, mtu: config.settings.mtu };
     tokio::spawn(cni::serve(cni::listen(&args.cni_socket)?, server));
-    let admin =
-        Admin { registry: Arc::new(registry), ready: readiness(waits), desired: edges.desired() };
+    let admin = Admin {
+        registry: Arc::new(registry),
+        ready: readiness(waits),
+        desired: edges.desired(),
+        report: Some(reporter.serve()),
+    };
     admin::start(&args.metrics_bind_address, admin).await?;
 
     let agent = Agent {
         feeds: feeds(&client, &args.node_name),
         edges,
+        speaker,
         settings: config.settings,
         seen: seen_receiver,
         pods,
+        outline,
         waiting,
         opened: Arc::default(),
         assigned: BTreeMap::new(),
@@ -118,9 +141,13 @@ struct Agent {
     settings: Settings,
     feeds: Feeds,
     edges: Edges,
+    /// Nothing where frr-k8s does its work.
+    speaker: Option<Speaker>,
     seen: watch::Receiver<Option<Seen>>,
     /// For the CNI server; nothing before the first plan.
     pods: watch::Sender<Option<Arc<Placed>>>,
+    /// For those who ask how things are; nothing before the first plan.
+    outline: watch::Sender<Option<Outline>>,
     /// What the node waits for.
     waiting: watch::Sender<Option<String>>,
     /// Whether the container runtime was told that pods can start.
@@ -153,7 +180,8 @@ impl Agent {
             if self.feeds.is_ready() {
                 self.turn(&world, &seen);
             } else {
-                self.wait_for(&self.feeds.waiting().unwrap_or_else(|| "the API server".to_owned()));
+                let waiting = self.feeds.waiting().unwrap_or_else(|| "the API server".to_owned());
+                self.wait_for(waiting.trim_start_matches("waiting for "));
             }
             last = seen;
         }
@@ -172,17 +200,26 @@ impl Agent {
     fn turn(&mut self, world: &World, seen: &Seen) {
         let mut local = seen.local.clone();
         local.assigned.clone_from(&self.assigned);
-        let NodePlan { annotations, zone, waiting } =
+        let NodePlan { annotations, speaker, zone, waiting } =
             underlay_plan::node::plan(&self.args.node_name, world, &self.settings, &local);
         if let Some(node) = world.node(&self.args.node_name) {
             self.edges.publish_node(NodeRecord { uid: node.uid.clone(), annotations });
         }
-        let Some(zone) = zone else {
+        if let Some(own) = &self.speaker {
+            own.publish(speaker);
+        }
+        let Some(mut zone) = zone else {
             self.wait_for(&waiting.map(|what| what.to_string()).unwrap_or_default());
             return;
         };
         let placed = Arc::new(zone.pods.clone());
         self.assigned = assigned(&placed);
+        let node = world.node(&self.args.node_name);
+        self.outline.send_replace(Some(Outline {
+            subnets: node.map(|node| node.subnets_in(DEFAULT_NETWORK).to_vec()).unwrap_or_default(),
+            advertised: zone.advertised,
+            learned: std::mem::take(&mut zone.learned),
+        }));
         self.edges.publish(zone);
         let first = self.pods.send_replace(Some(placed)).is_none();
         if first {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use underlay_runtime::report::AGENT_PORT;
 use underlay_runtime::{config, logging::LogFormat};
 
 /// Makes a node what the cluster asks of it: OVN, Open vSwitch, kernel, packet filter and FRR.
@@ -49,8 +50,12 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Speaker::Agent)]
     pub bgp_speaker: Speaker,
 
-    /// Address for metrics and probes; empty for none.
-    #[arg(long, default_value = "127.0.0.1:9411")]
+    /// Namespace of the states of BGP sessions.
+    #[arg(long, default_value = "frr-k8s-system")]
+    pub frr_namespace: String,
+
+    /// Address for metrics, probes and `kubectl underlay`; empty for none.
+    #[arg(long, default_value_t = format!("[::]:{AGENT_PORT}"))]
     pub metrics_bind_address: String,
 
     /// How to write the log.

@@ -36,7 +36,10 @@ pub struct Edges {
     filter: Publisher<Ruleset>,
     node_record: Publisher<NodeRecord>,
     pod_records: Publisher<PodRecords>,
+    /// Edges that the node's pods need.
     states: Vec<(&'static str, watch::Receiver<EdgeState>)>,
+    /// Edges that write to the API server: pods can do without for a while.
+    records: Vec<(&'static str, watch::Receiver<EdgeState>)>,
     /// Wakes the edges that write to the kernel.
     kernel_changed: Vec<Arc<Notify>>,
     /// Wakes the edges that write to the switch.
@@ -74,6 +77,7 @@ impl Edges {
             node_record: Publisher::default(),
             pod_records: Publisher::default(),
             states: Vec::new(),
+            records: Vec::new(),
             kernel_changed: Vec::new(),
             switch_changed: Vec::new(),
         };
@@ -137,13 +141,16 @@ impl Edges {
     fn start_records(&mut self, targets: Targets, metrics: &EdgeMetrics) {
         let Targets { api, writer, node, .. } = targets;
         let edge = Edge::new("node-record", self.node_record.plans(), metrics);
+        self.records.push(("node-record", edge.state()));
         let (client, counter) = (api.clone(), writer.clone());
         tokio::spawn(edge.run(async move |record: Arc<NodeRecord>| {
             records::write_node(&client, &counter, &node, &record).await.map_err(text)
         }));
         let edge = Edge::new("pod-records", self.pod_records.plans(), metrics);
+        self.records.push(("pod-records", edge.state()));
+        let mut written = PodRecords::new();
         tokio::spawn(edge.run(async move |pods: Arc<PodRecords>| {
-            records::write_pods(&api, &writer, &pods).await.map_err(text)
+            records::write_pods(&api, &writer, &pods, &mut written).await.map_err(text)
         }));
     }
 
@@ -204,12 +211,9 @@ impl Edges {
         }
     }
 
-    /// What does not work at the moment.
-    pub fn problems(&self) -> Vec<String> {
-        let problem = |(name, state): &(&str, watch::Receiver<EdgeState>)| {
-            state.borrow().error.as_ref().map(|error| format!("{name}: {error}"))
-        };
-        self.states.iter().filter_map(problem).collect()
+    /// How far each edge is, by name.
+    pub fn states(&self) -> Vec<(&'static str, watch::Receiver<EdgeState>)> {
+        self.states.iter().chain(&self.records).cloned().collect()
     }
 }
 

@@ -12,6 +12,7 @@ mod edges;
 mod install;
 mod records;
 mod remembered;
+mod report;
 mod speaker;
 mod surroundings;
 

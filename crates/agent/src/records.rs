@@ -49,27 +49,33 @@ pub async fn write_node(
     Ok(Report { changes: 1 })
 }
 
-/// Writes the annotations of pods. A pod that is gone needs none.
+/// Writes the annotations of pods. A pod that is gone needs none, and one that was `written` is only waited for: the
+/// API server has not told us yet what we wrote.
 pub async fn write_pods(
     client: &Client,
     writer: &Writer,
     records: &PodRecords,
+    written: &mut PodRecords,
 ) -> Result<Report, WriteError> {
-    let write = async |(key, (uid, text)): (&Key, &(String, String))| {
+    written.retain(|key, record| records.get(key) == Some(record));
+    let news: Vec<_> = records.iter().filter(|(key, _)| !written.contains_key(*key)).collect();
+    let write = async |(key, record): (&Key, &(String, String))| {
+        let (uid, text) = record;
         let api: Api<Pod> = Api::namespaced(client.clone(), &key.namespace);
         let annotations = BTreeMap::from([(PodNetworks::KEY.to_owned(), Some(text.clone()))]);
         match writer.annotate(&api, &key.name, uid, &annotations).await {
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
-            Err(error) => Err(error),
-            Ok(_) => Ok(()),
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+            _ => Ok((key.clone(), record.clone())),
         }
     };
-    let mut results = stream::iter(records).map(write).buffer_unordered(AT_ONCE);
-    let mut first = Ok(Report { changes: records.len() });
+    let count = news.len();
+    let mut results = stream::iter(news).map(write).buffer_unordered(AT_ONCE);
+    let mut report = Ok(Report { changes: count });
     while let Some(result) = results.next().await {
-        if let (Err(error), Ok(_)) = (result, &first) {
-            first = Err(error);
+        match result {
+            Ok((key, record)) => drop(written.insert(key, record)),
+            Err(error) => report = Err(error),
         }
     }
-    first
+    report
 }

@@ -43,6 +43,7 @@ impl View {
             registry: Arc::new(registry),
             ready: Arc::new(move || ready.state().waiting.clone().map_or(Ok(()), Err)),
             desired: Arc::new(move || desired.json()),
+            report: None,
         }
     }
 

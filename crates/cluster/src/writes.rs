@@ -41,13 +41,9 @@ impl Leader {
 
     /// Applies and deletes configurations. Returns what failed, by name of the advertisement.
     async fn write_configurations(&mut self, advertised: &Advertised) -> BTreeMap<String, String> {
-        let want: BTreeMap<Key, FRRConfiguration> = advertised
-            .configurations
-            .iter()
-            .map(|(key, generated)| (key.clone(), generated.object.clone()))
-            .collect();
+        let want = advertised.configurations.iter().map(|(key, generated)| (key, &generated.object));
         let have = self.world.frr_configurations.iter().map(|(key, object)| (key, object.as_ref()));
-        let changes = diff(&want, have, is_generated, |one, other| one.spec == other.spec);
+        let changes = diff(want, have, is_generated, |one, other| one.spec == other.spec);
         let applies = stream::iter(changes.apply)
             .map(async |object| (key_of(&object.metadata), label(object), self.apply(object).await));
         let mut results: Vec<(Key, String, Written)> = applies.buffer_unordered(AT_ONCE).collect().await;

@@ -17,6 +17,7 @@ use underlay_lab::run::vm::{self, VmRecord};
 use underlay_lab::run::{cut, down, enter, images, init, logs, machine, status, up};
 use underlay_lab::state::{Lab, all_labs};
 
+use crate::output::Output;
 use crate::progress::UpProgress;
 use crate::tables;
 
@@ -47,7 +48,7 @@ enum LabVerb {
     Down,
     /// Show every daemon, the API server, the nodes and the BGP sessions. Exits with 1 if anything is not well.
     Status {
-        #[arg(short, long, value_enum, default_value_t = Output::Table)]
+        #[arg(short, long, value_enum, default_value_t)]
         output: Output,
     },
     /// Run a command in a machine.
@@ -110,12 +111,6 @@ enum Kernel {
     /// A Debian kernel in QEMU: VRF devices, the kernel's OVS datapath, Geneve. The control plane runs beside it, and
     /// there are no kubelets.
     Vm,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Table,
-    Json,
 }
 
 pub fn run(arguments: LabArguments) -> Result<ExitCode> {

@@ -1,12 +1,19 @@
 //! `kubectl underlay`: the admin's desk.
 
+mod cluster;
+mod explain;
 mod lab;
+mod output;
 mod progress;
+mod status;
 mod tables;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// The exit code of a verb that could not find out what it was asked.
+const NO_ANSWER: u8 = 2;
 
 /// Kubernetes pods and virtual machines on the routed network.
 #[derive(Debug, Parser)]
@@ -18,16 +25,22 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// How the cluster's network fares: nodes, advertisements, sessions. Exits with 1 if anything is not well.
+    Status(status::StatusArguments),
+    /// Follow a pod or a prefix through all layers and name the first broken link. Exits with 1 if there is one.
+    Explain(explain::ExplainArguments),
     /// A cluster of namespaces on this machine: real Kubernetes, OVN, Open vSwitch and FRR.
     Lab(lab::LabArguments),
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().verb {
-        Verb::Lab(arguments) => lab::run(arguments),
+    let (result, failure) = match Arguments::parse().verb {
+        Verb::Status(arguments) => (status::run(&arguments), ExitCode::from(NO_ANSWER)),
+        Verb::Explain(arguments) => (explain::run(&arguments), ExitCode::from(NO_ANSWER)),
+        Verb::Lab(arguments) => (lab::run(arguments), ExitCode::FAILURE),
     };
     result.unwrap_or_else(|error| {
         anstream::eprintln!("{} {error:#}", tables::bad("error:"));
-        ExitCode::FAILURE
+        failure
     })
 }

@@ -17,11 +17,13 @@ pub fn bad(text: &str) -> String {
     text.red().bold().to_string()
 }
 
-fn verdict(well: bool, text: &str) -> String {
+/// Text that says one or the other.
+pub fn verdict(well: bool, text: &str) -> String {
     if well { good(text) } else { bad(text) }
 }
 
-fn table(header: &[&str]) -> Table {
+/// A table without lines.
+pub fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header);
     table

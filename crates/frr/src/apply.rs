@@ -17,8 +17,10 @@ use crate::implied::Profile;
 use crate::ledger::Ledger;
 use crate::observe::running;
 use crate::render::{Rendered, render};
+use crate::state::{SessionReader, StateError};
 use crate::tree::{Block, parse, redact};
 use crate::vty::VtyError;
+use crate::watch::{hold_back, unwatched};
 
 /// FRR on a node.
 #[derive(Debug, Clone)]
@@ -48,6 +50,8 @@ pub struct Report {
     pub commands: usize,
     /// Whether FRR's file was written.
     pub written: bool,
+    /// Neighbours that BFD will watch once their sessions stand: it is worth coming back when one does.
+    pub waiting: usize,
 }
 
 /// FRR does not do what it should.
@@ -71,6 +75,9 @@ pub enum SyncError {
         #[source]
         stuck: Box<Self>,
     },
+    /// It is not known how sessions fare.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// FRR took lines that it does not run with.
     #[error("FRR took but does not run with: {}", .0.join("; "))]
     NotKept(Vec<String>),
@@ -87,8 +94,9 @@ fn failed(what: &'static str) -> impl FnOnce(io::Error) -> SyncError {
 impl Frr {
     /// Makes FRR do this. When nothing differs, nothing is told and nothing is written.
     pub async fn sync(&self, config: &Config) -> Result<Report, SyncError> {
-        let rendered = render(config);
+        let mut rendered = render(config);
         let before = self.running().await?;
+        let waiting = self.hold_bfd_back(&mut rendered.ours, &before).await?;
         let ledger = Ledger::read(&self.ledger()).map_err(failed("reading what texts brought"))?;
         let want = wanted(&rendered, &ledger, &before);
         let commands = difference(&want, &before, &ledger.lent());
@@ -96,7 +104,17 @@ impl Frr {
             self.change(&rendered, &ledger, &before, &commands).await?;
         }
         let written = self.write_down(!commands.is_empty(), &before).await?;
-        Ok(Report { commands: commands.len(), written })
+        Ok(Report { commands: commands.len(), written, waiting })
+    }
+
+    /// Leaves out BFD where it would only be in the way.
+    async fn hold_bfd_back(&self, want: &mut Block, running: &Running) -> Result<usize, SyncError> {
+        let unwatched = unwatched(want, running.get(&Daemon::Bgpd));
+        if unwatched.is_empty() {
+            return Ok(0);
+        }
+        let sessions = SessionReader::new(&self.sockets).read().await?;
+        Ok(hold_back(want, unwatched, &sessions))
     }
 
     /// Applies a difference, or takes it back.
@@ -151,7 +169,9 @@ impl Frr {
         before: &Running,
     ) -> Result<(), SyncError> {
         let mut want = Block::default();
-        before.values().for_each(|block| want.unite(block));
+        for block in before.values() {
+            want.unite(block);
+        }
         let commands = difference(&want, &self.running().await?, &expecting.lent());
         Conversations::new(&self.sockets).tell(&commands).await.map_err(SyncError::Refused)?;
         ledger.write(&self.ledger()).map_err(failed("writing down what texts brought"))
@@ -166,7 +186,8 @@ impl Frr {
     pub async fn running_config(&self) -> Result<String, SyncError> {
         let output = self.vtysh(&["-c", "show running-config"], "").await?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let start = text.find("Current configuration:\n").map_or(0, |at| at + "Current configuration:\n".len());
+        let start =
+            text.find("Current configuration:\n").map_or(0, |at| at + "Current configuration:\n".len());
         Ok(text[start..].to_owned())
     }
 
@@ -182,10 +203,9 @@ impl Frr {
 
     async fn vtysh(&self, arguments: &[&str], input: &str) -> Result<std::process::Output, SyncError> {
         let doing = "running vtysh";
-        let (program, leading) = self
-            .vtysh
-            .split_first()
-            .ok_or_else(|| failed(doing)(io::Error::new(io::ErrorKind::InvalidInput, "no program is given")))?;
+        let (program, leading) = self.vtysh.split_first().ok_or_else(|| {
+            failed(doing)(io::Error::new(io::ErrorKind::InvalidInput, "no program is given"))
+        })?;
         let mut command = Process::new(program);
         command.args(leading).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(Stdio::piped()).kill_on_drop(true);
@@ -221,7 +241,7 @@ impl Frr {
 fn same(file: &Block, running: &Running) -> bool {
     let mut want = Block::default();
     for daemon in [Daemon::Bgpd, Daemon::Bfdd] {
-        running.get(&daemon).into_iter().for_each(|block| want.unite(block));
+        want.unite(running.get(&daemon).unwrap_or(&Block::default()));
     }
     let as_running = Running::from([(Daemon::Bgpd, file.clone()), (Daemon::Bfdd, file.clone())]);
     surplus(&want, &as_running).is_empty() && surplus(file, running).is_empty()
@@ -230,7 +250,8 @@ fn same(file: &Block, running: &Running) -> bool {
 /// A configuration as every daemon can read it. Daemons read the whole file, also what is for others: one that does not
 /// know a context would take the `exit` at its end for its own, and stop reading.
 fn for_file(text: &str) -> String {
-    text.lines().filter(|line| !["exit", "end"].contains(&line.trim())).map(|line| format!("{line}\n")).collect()
+    let kept = text.lines().filter(|line| !["exit", "end"].contains(&line.trim()));
+    kept.flat_map(|line| [line, "\n"]).collect()
 }
 
 /// All that should be, as FRR prints it.
@@ -262,7 +283,11 @@ fn settle(
         became.extend(others.filter(|path| !want.contains_path(path)));
         became.extend(ledger.became(&rendered.raw).into_iter().filter(there));
     }
-    if wrong.is_empty() { Ok(Ledger::settled(&rendered.raw, changed, became)) } else { Err(SyncError::NotKept(wrong)) }
+    if wrong.is_empty() {
+        Ok(Ledger::settled(&rendered.raw, changed, became))
+    } else {
+        Err(SyncError::NotKept(wrong))
+    }
 }
 
 fn shown(path: &[String]) -> String {

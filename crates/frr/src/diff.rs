@@ -13,6 +13,7 @@ use std::fmt;
 
 use crate::tree::{Block, Entry, redact};
 use words::Kind;
+pub(crate) use words::{peer, vrf};
 
 /// A daemon of FRR that keeps configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -234,9 +235,9 @@ pub fn surplus(want: &Block, running: &Running) -> BTreeSet<Vec<String>> {
         (Daemon::Bfdd, [first, second, ..]) => first == "bfd" && second.starts_with("profile "),
         _ => false,
     };
-    let leaves = running.iter().flat_map(|(daemon, block)| {
-        block.leaves().into_iter().filter(move |path| ours(*daemon, path))
-    });
+    let leaves = running
+        .iter()
+        .flat_map(|(daemon, block)| block.leaves().into_iter().filter(move |path| ours(*daemon, path)));
     leaves.filter(|path| !want.contains_path(path)).collect()
 }
 

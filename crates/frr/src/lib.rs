@@ -5,8 +5,7 @@
 //! everything else in FRR's configuration is left alone.
 //!
 //! Daemons are talked to over their own sockets instead of by `vtysh`: that takes milliseconds, starts no process, shows
-//! no password to `ps`, and each line gets its own answer. `vtysh -f` would also hold all sessions back for several
-//! seconds after the last line.
+//! no password to `ps`, and each line gets its own answer.
 
 pub mod apply;
 mod converse;
@@ -19,6 +18,7 @@ pub mod render;
 pub mod state;
 pub mod tree;
 pub mod vty;
+mod watch;
 
 pub use apply::{Frr, Report, SyncError};
 pub use state::{Session, SessionReader};

@@ -50,9 +50,10 @@ pub fn render(config: &Config) -> Rendered {
         }
     }
     for (vrf, router) in &config.routers {
-        let line = match vrf.is_default() {
-            true => format!("router bgp {}", router.asn),
-            false => format!("router bgp {} vrf {vrf}", router.asn),
+        let line = if vrf.is_default() {
+            format!("router bgp {}", router.asn)
+        } else {
+            format!("router bgp {} vrf {vrf}", router.asn)
         };
         render_router(ours.open(line), vrf, router);
     }
@@ -104,7 +105,7 @@ fn render_filters(root: &mut Block, vrf: &Vrf, peer: &Peer, neighbor: &Neighbor)
     if let Receive::Only(ranges) = &neighbor.receive {
         let name = filter_name(vrf, peer, "in");
         render_lists(root, &name, ranges.keys().copied());
-        render_passing(root, &name, ranges.keys().map(|range| Family::of_net(&range.prefix)).collect());
+        render_passing(root, &name, &families(ranges.keys().map(|range| Family::of_net(&range.prefix))));
     }
 }
 
@@ -132,7 +133,7 @@ fn render_out(root: &mut Block, name: &str, neighbor: &Neighbor) {
         }
     }
     render_lists(root, name, neighbor.advertise.keys().map(exact));
-    render_passing(root, name, families(neighbor.advertise.keys().map(Family::of_net)));
+    render_passing(root, name, &families(neighbor.advertise.keys().map(Family::of_net)));
 }
 
 fn families(all: impl Iterator<Item = Family>) -> BTreeSet<Family> {
@@ -141,7 +142,7 @@ fn families(all: impl Iterator<Item = Family>) -> BTreeSet<Family> {
 
 /// The end of a route map: what is on the lists passes, the rest does not. Said even where there is no list, because a
 /// route map that is not there lets nobody know what it means.
-fn render_passing(root: &mut Block, name: &str, families: BTreeSet<Family>) {
+fn render_passing(root: &mut Block, name: &str, families: &BTreeSet<Family>) {
     for (family, place) in PERMIT {
         if families.contains(&family) {
             root.open(format!("route-map {name} permit {place}")).line(match_list(family, name));
@@ -164,13 +165,10 @@ fn ip(family: Family) -> &'static str {
 fn render_lists(root: &mut Block, name: &str, ranges: impl Iterator<Item = PrefixRange>) {
     let mut places = Places::new(u32::MAX);
     for range in ranges {
-        let mut text = range.prefix.to_string();
-        if let Some(length) = range.at_least {
-            text += &format!(" ge {length}");
-        }
-        if let Some(length) = range.at_most {
-            text += &format!(" le {length}");
-        }
+        let bound = |word: &str, length: Option<u8>| {
+            length.map(|length| format!(" {word} {length}")).unwrap_or_default()
+        };
+        let text = format!("{}{}{}", range.prefix, bound("ge", range.at_least), bound("le", range.at_most));
         let family = ip(Family::of_net(&range.prefix));
         root.line(format!("{family} prefix-list {name} seq {} permit {text}", places.of(&text)));
     }
@@ -326,4 +324,4 @@ fn render_family(block: &mut Block, vrf: &Vrf, router: &Router, family: Family) 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

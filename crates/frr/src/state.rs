@@ -111,7 +111,8 @@ pub fn parse(bgp: &str, bfd: &str) -> Result<Vec<Session>, StateError> {
         // The same peer is there once for each address family, in the same state.
         for (peer, about) in vrf.as_object().into_iter().flatten().flat_map(|(_, family)| peers(family)) {
             let state = about.get("state").and_then(Value::as_str).unwrap_or("Unknown").to_owned();
-            let watched = bfd.iter().find(|one| one.vrf == *name && (one.peer == *peer || one.interface == *peer));
+            let watched =
+                bfd.iter().find(|one| one.vrf == *name && (one.peer == *peer || one.interface == *peer));
             let vrf = Vrf::new(name).short().to_owned();
             let bfd = watched.map(|one| one.status.clone());
             let key = (vrf.clone(), peer.clone());
@@ -166,9 +167,14 @@ mod tests {
 
     /// JSON of any shape, with the words that we look for in it.
     fn json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), "[a-z]{0,4}".prop_map(Value::from)];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            "[a-z]{0,4}".prop_map(Value::from)
+        ];
         leaf.prop_recursive(5, 40, 4, |inner| {
-            let key = prop::sample::select(vec!["default", "ipv4Unicast", "peers", "state", "peer", "vrf", "x"]);
+            let key =
+                prop::sample::select(vec!["default", "ipv4Unicast", "peers", "state", "peer", "vrf", "x"]);
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
                 prop::collection::btree_map(key.prop_map(str::to_owned), inner, 0..4)

@@ -51,13 +51,12 @@ impl Block {
     /// The context of a line, which is added unless it is there.
     pub fn open(&mut self, line: impl Into<String>) -> &mut Block {
         let line = line.into();
-        let place = match self.places.get(&line) {
-            Some(place) => *place,
-            None => {
-                self.places.insert(line.clone(), self.entries.len());
-                self.entries.push(Entry { line, block: Block::default() });
-                self.entries.len() - 1
-            }
+        let place = if let Some(place) = self.places.get(&line) {
+            *place
+        } else {
+            self.places.insert(line.clone(), self.entries.len());
+            self.entries.push(Entry { line, block: Block::default() });
+            self.entries.len() - 1
         };
         &mut self.entries[place].block
     }

@@ -136,6 +136,16 @@ impl Topology {
         self.machines.iter().filter(|machine| matches!(machine.role, Role::Node { .. }))
     }
 
+    /// The addresses by which the cluster knows a node: those of the families that services have, in their order.
+    pub fn cluster_addresses(&self, machine: &Machine) -> Vec<IpAddr> {
+        let addresses = machine.addresses();
+        let of_family = |services: &IpNet| {
+            let same = |address: &&IpAddr| address.is_ipv4() == services.addr().is_ipv4();
+            addresses.iter().find(same).copied()
+        };
+        self.kubernetes.service_subnets.iter().filter_map(of_family).collect()
+    }
+
     /// The node that hosts the control plane, if the lab has one.
     pub fn control_plane(&self) -> Option<&Machine> {
         self.machines.iter().find(|machine| machine.is_control_plane())

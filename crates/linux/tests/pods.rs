@@ -83,7 +83,7 @@ fn check(node: &Netns, pod: &Netns) {
     let global: Vec<&Value> =
         addresses.iter().copied().filter(|address| address["scope"] == "global").collect();
     assert_eq!(global.len(), 2);
-    assert!(addresses.iter().all(|address| address["tentative"].is_null()), "{addresses:?}");
+    assert!(global.iter().all(|address| address["tentative"].is_null()), "{global:?}");
     assert_eq!(json(pod, &["link", "show", "lo"])[0]["flags"][1], "UP");
     assert_eq!(json(pod, &["route", "show", "default"])[0]["gateway"], "10.244.1.1");
     assert_eq!(json(pod, &["-6", "route", "show", "default"])[0]["gateway"], "fe80::1");

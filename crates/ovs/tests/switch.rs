@@ -50,7 +50,7 @@ async fn ports_and_settings_are_made_kept_and_taken_back() {
 
     let changes = sync(&client, &plan()).await.unwrap();
     assert_eq!(changes, 2, "a port and the settings; the port without a bridge waits");
-    // The first to wait for the switch also sees what it made of the port.
+    switch.vsctl(&["wait-until", "interface", "ovn-k8s-mp0", "ofport>=1", "mtu=1400"]);
     assert_eq!(switch.vsctl(&["list-ports", "br-int"]), "ovn-k8s-mp0\n");
     let link =
         switch.vsctl(&["get", "interface", "ovn-k8s-mp0", "mac_in_use", "mtu", "external_ids:iface-id"]);
@@ -59,18 +59,20 @@ async fn ports_and_settings_are_made_kept_and_taken_back() {
     assert_eq!(ids, "\"192.0.2.1\"\n");
     assert!(switch.netns.ip(&["link", "show", "ovn-k8s-mp0"]).contains("0a:58:0a:f4:01:02"));
     let number = switch.vsctl(&["get", "interface", "ovn-k8s-mp0", "ofport"]);
-    let replica = client.replica();
-    assert_eq!(ofport(&replica, "ovn-k8s-mp0").map(|number| format!("{number}\n")), Some(number));
+    let mut states = client.subscribe();
+    while ofport(&states.next().await.unwrap().replica, "ovn-k8s-mp0").is_none() {}
+    let told = ofport(&client.replica(), "ovn-k8s-mp0").map(|number| format!("{number}\n"));
+    assert_eq!(told, Some(number));
 
     // What OVN's agent writes is not ours to remove.
     switch.vsctl(&["set", "interface", "ovn-k8s-mp0", "external_ids:ovn-installed=true"]);
     assert_eq!(sync(&client, &plan()).await.unwrap(), 0, "a second time there is nothing to do");
     assert_eq!(sync(&switch.client().await, &plan()).await.unwrap(), 0, "nor after a restart");
 
-    let mut changed = plan();
-    changed.ports.get_mut("ovn-k8s-mp0").unwrap().mtu = 1300;
-    assert_eq!(sync(&client, &changed).await.unwrap(), 1);
-    assert_eq!(switch.vsctl(&["get", "interface", "ovn-k8s-mp0", "mtu"]), "1300\n");
+    let mut smaller = plan();
+    smaller.ports.get_mut("ovn-k8s-mp0").unwrap().mtu = 1300;
+    assert_eq!(sync(&client, &smaller).await.unwrap(), 1);
+    switch.vsctl(&["wait-until", "interface", "ovn-k8s-mp0", "mtu=1300"]);
     let ids = switch.vsctl(&["get", "interface", "ovn-k8s-mp0", "external_ids:ovn-installed"]);
     assert_eq!(ids, "\"true\"\n");
 
@@ -118,7 +120,7 @@ async fn pods_get_ports_and_lose_them() {
     }
     assert_eq!(switch.vsctl(&["list-ports", "br-int"]), "one\n");
     assert_eq!(switch.vsctl(&["get", "port", "one", "other_config"]), "{transient=\"true\"}\n");
-    assert_eq!(switch.vsctl(&["get", "interface", "one", "ofport"]), "1\n");
+    switch.vsctl(&["wait-until", "interface", "one", "ofport=1"]);
 
     // The pod comes again in another sandbox: the port of the first goes in the same transaction.
     add_pod_port(&client, &pod_port("two", "s2", "uid2")).await.unwrap();

@@ -243,6 +243,8 @@ fn learned_routes_are_imported_except_our_own_ranges() {
         route("10.244.3.0/24", &["172.30.0.13"]),
         route("100.64.0.0/24", &["172.30.0.1"]),
         LearnedRoute { table: 1001, ..route("198.51.100.0/24", &["172.30.0.1"]) },
+        route("192.0.2.0/24", &["fd00:172:30::1"]),
+        route("172.30.0.0/24", &["172.30.0.1"]),
     ];
     let zone = zone(&world(), &local);
     let ids: Vec<&str> = zone
@@ -259,6 +261,19 @@ fn learned_routes_are_imported_except_our_own_ranges() {
     ];
     // The route by the node's own gateway and the one that BGP brought are one.
     assert_eq!(ids, want);
+    let refused: Vec<String> = zone
+        .learned
+        .iter()
+        .filter_map(|route| Some(format!("{}: {}", route.destination, route.refused.as_ref()?)))
+        .collect();
+    let want = [
+        "10.244.3.0/24: it lies in the cluster's own range 10.244.0.0/16",
+        "100.64.0.0/24: it lies in the cluster's own range 100.64.0.0/16",
+        "198.51.100.0/24: it is in the kernel's table 1001, not in the main one",
+        "192.0.2.0/24: none of its next hops is at br-ex, the only link that OVN has to the world",
+        "172.30.0.0/24: it is the node's own link 172.30.0.0/24",
+    ];
+    assert_eq!(refused, want);
 }
 
 #[test]

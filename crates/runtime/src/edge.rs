@@ -88,6 +88,8 @@ pub struct Report {
 /// How far an edge is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EdgeState {
+    /// Number of the plan that was last set out for; 0 is none.
+    pub begun: u64,
     /// Number of the plan that was reached last; 0 is none.
     pub applied: u64,
     /// Why the last pass failed, if it did.
@@ -201,6 +203,11 @@ impl<D> Edge<D> {
     {
         let labels = EdgeLabels { edge: self.name };
         let began = Instant::now();
+        // Nobody waits for a beginning, so nobody is woken.
+        self.state.send_if_modified(|state| {
+            state.begun = planned.generation;
+            false
+        });
         let result = sync(planned.plan.clone()).await;
         self.metrics.seconds.get_or_create(&labels).observe(began.elapsed().as_secs_f64());
         self.metrics.passes.get_or_create(&labels).inc();
@@ -222,7 +229,7 @@ impl<D> Edge<D> {
 
     fn succeed(&self, generation: u64) {
         self.state.send_if_modified(|state| {
-            let next = EdgeState { applied: generation, error: None };
+            let next = EdgeState { begun: generation, applied: generation, error: None };
             if state.error.is_some() {
                 info!(edge = self.name, "works again");
             }

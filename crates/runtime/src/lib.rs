@@ -14,4 +14,5 @@ pub mod lease;
 pub mod logging;
 pub mod objects;
 pub mod pace;
+pub mod report;
 pub mod turn;

@@ -185,23 +185,22 @@ pub struct Changes<'a, K> {
 /// Compares what should be with what is there. `ours` tells which objects may be deleted; `same` compares what a kind
 /// has besides metadata.
 pub fn diff<'a, K: Resource>(
-    want: &'a BTreeMap<Key, K>,
+    want: impl Iterator<Item = (&'a Key, &'a K)>,
     have: impl Iterator<Item = (&'a Key, &'a K)>,
     ours: impl Fn(&Key, &K) -> bool,
     same: impl Fn(&K, &K) -> bool,
 ) -> Changes<'a, K> {
-    let have: BTreeMap<&Key, &K> = have.collect();
-    let differs = |(key, object): &(&'a Key, &'a K)| {
-        !have.get(key).is_some_and(|old| carries(old.meta(), object.meta()) && same(object, old))
-    };
-    let surplus = have
-        .iter()
-        .filter(|(key, object)| !want.contains_key(key) && ours(key, object))
-        .map(|(key, object)| (*key, object.meta().uid.as_deref().unwrap_or_default()));
-    Changes {
-        apply: want.iter().filter(differs).map(|(_, object)| object).collect(),
-        delete: surplus.collect(),
+    let mut have: BTreeMap<&Key, &K> = have.collect();
+    let mut apply = Vec::new();
+    for (key, object) in want {
+        let old = have.remove(key);
+        if !old.is_some_and(|old| carries(old.meta(), object.meta()) && same(object, old)) {
+            apply.push(object);
+        }
     }
+    let surplus = have.into_iter().filter(|(key, object)| ours(key, object));
+    let identity = |(key, object): (&'a Key, &'a K)| (key, object.meta().uid.as_deref().unwrap_or_default());
+    Changes { apply, delete: surplus.map(identity).collect() }
 }
 
 /// Whether metadata has all labels and annotations that we want; others' are their own affair.
@@ -231,10 +230,10 @@ mod tests {
     }
 
     fn names(want: &[(Key, ConfigMap)], have: &[(Key, ConfigMap)]) -> (Vec<String>, Vec<String>) {
-        let want: BTreeMap<_, _> = want.iter().cloned().collect();
+        let want = want.iter().map(|(key, object)| (key, object));
         let ours = |_: &Key, object: &ConfigMap| object.metadata.labels.is_some();
         let have = have.iter().map(|(key, object)| (key, object));
-        let changes = diff(&want, have, ours, |one, other| one.data == other.data);
+        let changes = diff(want, have, ours, |one, other| one.data == other.data);
         let name = |object: &&ConfigMap| object.metadata.name.clone().unwrap();
         let delete = changes.delete.iter().map(|(key, uid)| format!("{key} {uid}")).collect();
         (changes.apply.iter().map(name).collect(), delete)

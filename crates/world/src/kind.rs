@@ -7,7 +7,7 @@ use k8s_openapi::api::{core, discovery};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
 
-use crate::{EndpointSlice, Key, Node, Pod, Service, World, frr};
+use crate::{EndpointSlice, Key, Node, Pod, Service, World};
 
 /// A kind of object.
 pub trait Kind: Sized + 'static {
@@ -57,7 +57,6 @@ kind!(core::v1::Service, Arc<Service>, "Service", services, |service| Service::r
 kind!(discovery::v1::EndpointSlice, Arc<EndpointSlice>, "EndpointSlice", slices, |slice| {
     EndpointSlice::read(&slice).map(Arc::new)
 });
-kind!(core::v1::Secret, frr::Password, "Secret", passwords, |secret| frr::Password::read(&secret));
 kind!(RouteAdvertisements, Arc<RouteAdvertisements>, "RouteAdvertisements", advertisements, |object| {
     Some(Arc::new(without_bookkeeping(object)))
 });

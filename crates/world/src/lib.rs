@@ -4,7 +4,6 @@
 //! the same whatever the order in which it heard. An object that cannot be understood stays in the world with its
 //! problems, so that somebody can be told.
 
-pub mod frr;
 pub mod kind;
 pub mod local;
 pub mod node;
@@ -71,8 +70,6 @@ pub struct World {
     pub advertisements: BTreeMap<Key, Arc<RouteAdvertisements>>,
     /// Parts of the nodes' FRR configuration: the users' and those generated from them.
     pub frr_configurations: BTreeMap<Key, Arc<FRRConfiguration>>,
-    /// Passwords of BGP sessions.
-    pub passwords: BTreeMap<Key, frr::Password>,
 }
 
 impl World {

@@ -69,10 +69,7 @@ impl Server {
     }
 
     /// Waits until a plan has an answer.
-    async fn look<T>(
-        &self,
-        answer: impl Fn(&Placed) -> Option<Result<T, Failure>>,
-    ) -> Result<T, Failure> {
+    async fn look<T>(&self, answer: impl Fn(&Placed) -> Option<Result<T, Failure>>) -> Result<T, Failure> {
         let mut pods = self.pods.clone();
         loop {
             let found = pods.borrow_and_update().as_ref().and_then(|pods| answer(pods));
@@ -93,7 +90,9 @@ impl Server {
         let problem = match (waiting, placed) {
             (Some(what), _) => format!("the node waits for {what}"),
             (None, None) => format!("the API server does not tell of pod {key} on this node"),
-            (None, Some(pod)) if pod.record.is_some() => format!("the addresses of pod {key} cannot be recorded"),
+            (None, Some(pod)) if pod.record.is_some() => {
+                format!("the addresses of pod {key} cannot be recorded")
+            }
             (None, Some(_)) => format!("ovn-controller did not install the port of pod {key}: see its log"),
         };
         Failure::new(code::TRY_AGAIN, problem)

@@ -105,7 +105,10 @@ impl Server {
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match result {
             Ok(text) => {
-                info!(verb = verb_name(&call.verb), pod = pod_of(&call.verb), millis, "done");
+                // Runtimes ask for the state every few seconds.
+                if call.verb != Verb::Status {
+                    info!(verb = verb_name(&call.verb), pod = pod_of(&call.verb), millis, "done");
+                }
                 Reply::Done(text)
             }
             Err(failure) => {

@@ -22,7 +22,8 @@ pub(super) fn add(want: &Block, have: &Block, commands: &mut Vec<Command>) {
         for family in router.block.iter().filter(|entry| entry.line.starts_with("address-family ")) {
             let path = [router.line.clone(), family.line.clone()];
             let known = have.at(&path);
-            let kept = family.block.iter().filter(|entry| known.is_some_and(|known| known.contains(&entry.line)));
+            let kept =
+                family.block.iter().filter(|entry| known.is_some_and(|known| known.contains(&entry.line)));
             for (peer, map, direction) in kept.filter_map(|entry| use_of_map(&entry.line)) {
                 if uses(want, map, &touched) || uses(have, map, &touched) {
                     let family = family.line.trim_start_matches("address-family ");
@@ -45,10 +46,11 @@ fn use_of_map(line: &str) -> Option<(&str, &str, &str)> {
 
 /// Whether a route map, or a list that it looks into, was touched.
 fn uses(block: &Block, map: &str, touched: &BTreeSet<&str>) -> bool {
-    let entries =
-        block.iter().filter(|entry| Kind::of(&entry.line) == Kind::RouteMap && words::filter_name(&entry.line) == Some(map));
+    let entries = block.iter().filter(|entry| {
+        Kind::of(&entry.line) == Kind::RouteMap && words::filter_name(&entry.line) == Some(map)
+    });
     touched.contains(map)
-        || entries
-            .flat_map(|entry| entry.block.iter())
-            .any(|entry| entry.line.starts_with("match ") && entry.line.split(' ').any(|word| touched.contains(word)))
+        || entries.flat_map(|entry| entry.block.iter()).any(|entry| {
+            entry.line.starts_with("match ") && entry.line.split(' ').any(|word| touched.contains(word))
+        })
 }

@@ -62,13 +62,13 @@ pub(super) fn negated(line: &str) -> String {
 }
 
 /// The neighbour that a line of a router is about.
-pub(super) fn peer(line: &str) -> Option<&str> {
+pub(crate) fn peer(line: &str) -> Option<&str> {
     let line = line.strip_prefix("no ").unwrap_or(line);
     line.strip_prefix("neighbor ")?.split(' ').next()
 }
 
 /// The VRF of a router.
-pub(super) fn vrf(router: &str) -> Option<&str> {
+pub(crate) fn vrf(router: &str) -> Option<&str> {
     router.split_once(" vrf ").map(|(_, vrf)| vrf)
 }
 
@@ -77,14 +77,24 @@ pub(super) fn key(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let length = match words[..] {
         ["ip" | "ipv6", "prefix-list", _, "seq", _, ..] => 5,
-        ["neighbor", _, "timers", "connect", ..] | ["neighbor", _, "bfd", "profile", ..] => 4,
-        ["neighbor", _, "interface", "remote-as", ..] => 4,
-        ["neighbor", _, "timers" | "remote-as" | "password" | "port" | "update-source" | "ebgp-multihop", ..] => 3,
-        ["neighbor", peer, "route-map", _, direction] => return format!("neighbor {peer} route-map {direction}"),
-        ["bgp", "router-id", ..] => 2,
-        ["match", family, "address", "prefix-list", _] => return format!("match {family} address prefix-list"),
-        ["set", "community" | "large-community" | "local-preference", ..] => 2,
-        ["echo", "transmit-interval" | "receive-interval", ..] => 2,
+        ["neighbor", _, "timers", "connect", ..]
+        | ["neighbor", _, "bfd", "profile", ..]
+        | ["neighbor", _, "interface", "remote-as", ..] => 4,
+        [
+            "neighbor",
+            _,
+            "timers" | "remote-as" | "password" | "port" | "update-source" | "ebgp-multihop",
+            ..,
+        ] => 3,
+        ["neighbor", peer, "route-map", _, direction] => {
+            return format!("neighbor {peer} route-map {direction}");
+        }
+        ["match", family, "address", "prefix-list", _] => {
+            return format!("match {family} address prefix-list");
+        }
+        ["bgp", "router-id", ..]
+        | ["set", "community" | "large-community" | "local-preference", ..]
+        | ["echo", "transmit-interval" | "receive-interval", ..] => 2,
         ["detect-multiplier" | "transmit-interval" | "receive-interval" | "minimum-ttl", ..] => 1,
         _ => return line.to_owned(),
     };

@@ -49,21 +49,24 @@ fn comments_and_ends_are_no_lines() {
 
 #[test]
 fn a_text_without_indentation_means_the_same() {
-    let flat: String = PRINTED.lines().map(|line| format!("{}\n", line.trim_start())).collect();
+    let flat: String = PRINTED.lines().flat_map(|line| [line.trim_start(), "\n"]).collect();
     assert_eq!(parse(&flat), parse(PRINTED));
 }
 
 #[test]
 fn a_text_without_exits_means_the_same() {
     let open: String =
-        PRINTED.lines().filter(|line| line.trim() != "exit").map(|line| format!("{line}\n")).collect();
+        PRINTED.lines().filter(|line| line.trim() != "exit").flat_map(|line| [line, "\n"]).collect();
     assert_eq!(parse(&open), parse(PRINTED));
 }
 
 #[test]
 fn contexts_that_we_do_not_know_keep_their_lines() {
     let block = parse("brand new\n inside\n deeper\nhostname n1\n");
-    assert_eq!(block.leaves(), [vec!["brand new", "inside"], vec!["brand new", "deeper"], vec!["hostname n1"]]);
+    assert_eq!(
+        block.leaves(),
+        [vec!["brand new", "inside"], vec!["brand new", "deeper"], vec!["hostname n1"]]
+    );
 }
 
 #[test]
@@ -92,7 +95,8 @@ proptest! {
             0..20,
         ),
     ) {
-        let text: String = lines.iter().map(|(indent, line)| format!("{}{line}\n", " ".repeat(*indent))).collect();
+        let text: String =
+            lines.iter().flat_map(|(indent, line)| [[" ", "  ", ""][*indent], line, "\n"]).collect();
         let once = parse(&text);
         prop_assert_eq!(&parse(&once.text()), &once);
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use underlay_desired::frr::{
-    BfdProfile, BfdSettings, Community, Config, Neighbor, Password, Peer, PrefixRange, RawText, Receive, Remote,
-    Router, Session, Tags, Timers, Vrf,
+    BfdProfile, BfdSettings, Community, Config, Neighbor, Password, Peer, PrefixRange, RawText, Receive,
+    Remote, Router, Session, Tags, Timers, Vrf,
 };
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::Family;

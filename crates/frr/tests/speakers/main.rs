@@ -48,7 +48,7 @@ router bgp 64513
  exit-address-family
 ";
 
-const DONE: Report = Report { commands: 0, written: false };
+const DONE: Report = Report { commands: 0, written: false, waiting: 0 };
 
 fn established(speaker: &Speaker, peer: &str) -> String {
     let text = speaker.vtysh(&format!("show bgp neighbors {peer} json"));
@@ -91,14 +91,22 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
     let first = with_profile(config(64512, &prefixes, vec![neighbor("10.0.0.2", tor(), &prefixes)]));
     let began = Instant::now();
     let report = frr.sync(&first).await.expect("a first configuration");
-    println!("{report:?} in {:?}", began.elapsed());
-    println!("established after {:?}", until_established(&node, 1).await);
+    assert_eq!(report.waiting, 1, "BFD joins when there is something to watch");
+    until_established(&node, 1).await;
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(2), "the first session took {took:?}");
+    let up = established(&node, "10.0.0.2");
+    assert_eq!(frr.sync(&first).await.expect("BFD"), Report { commands: 2, written: true, waiting: 0 });
+    router.wait_until_shows("show bfd peers json", "\"status\":\"up\"");
     router.wait_until_shows("show bgp ipv4 unicast 10.244.1.0/24 json", "\"valid\":true");
     node.wait_until_shows("show bgp ipv4 unicast 10.99.1.0/24 json", "\"valid\":true");
-    assert!(!node.vtysh("show bgp ipv4 unicast").contains("10.98.0.0"), "what was not asked for does not come in");
+    assert!(
+        !node.vtysh("show bgp ipv4 unicast").contains("10.98.0.0"),
+        "what was not asked for does not come in"
+    );
     assert_eq!(frr.sync(&first).await.expect("the same again"), DONE, "{}", node.configuration());
 
-    let up = established(&node, "10.0.0.2");
+    assert_eq!(established(&node, "10.0.0.2"), up, "the session was not touched");
     let prefixes = ["10.244.1.0/24", "10.244.2.0/24", "fd01::/64"];
     let neighbors = vec![
         neighbor("10.0.0.2", tor(), &prefixes),
@@ -107,7 +115,7 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
     ];
     let second = with_profile(config(64512, &prefixes, neighbors));
     frr.sync(&second).await.expect("more of everything");
-    println!("established after {:?}", until_established(&node, 3).await);
+    until_established(&node, 3).await;
     router.wait_until_shows("show bgp ipv4 unicast 10.244.2.0/24 json", "\"valid\":true");
     router.wait_until_shows("show bgp ipv6 unicast fd01::/64 json", "\"valid\":true");
     assert_eq!(established(&node, "10.0.0.2"), up, "the session was not touched");
@@ -116,12 +124,16 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
     let third = with_profile(config(64512, &prefixes, vec![neighbor("10.0.0.2", tor(), &prefixes[..1])]));
     frr.sync(&third).await.expect("less of everything");
     assert_eq!(established(&node, "10.0.0.2"), up, "the session was not touched");
-    let heard = router.vtysh("show bgp ipv4 unicast neighbors 10.0.0.1 routes json");
-    assert!(heard.contains("10.244.1.0/24"), "{heard}");
+    let heard = "show bgp ipv4 unicast neighbors 10.0.0.1 routes json";
+    router.wait_until_hides(Duration::from_secs(2), heard, "10.244.2.0/24");
+    assert!(router.vtysh(heard).contains("10.244.1.0/24"));
 
-    node.restart_bgpd();
+    node.kill_bgpd();
+    assert!(node.ip(&["route"]).contains("10.99.1.0/24"), "traffic goes on without bgpd");
+    node.start_bgpd();
     assert_eq!(frr.sync(&third).await.expect("after a restart"), DONE, "the file has it all");
     until_established(&node, 1).await;
+    assert!(node.ip(&["route"]).contains("10.99.1.0/24"), "traffic goes on with bgpd");
 
     frr.sync(&Config::default()).await.expect("nothing at all");
     assert_eq!(node.configuration(), before);
@@ -136,7 +148,8 @@ async fn everything_that_can_be_said_is_printed_as_we_say_it() {
     let config = everything();
     let report = frr.sync(&config).await.expect("everything");
     assert!(report.written && report.commands > 50, "{report:?}");
-    assert_eq!(frr.sync(&config).await.expect("the same again"), DONE, "{}", node.configuration());
+    let done = Report { waiting: 2, ..DONE };
+    assert_eq!(frr.sync(&config).await.expect("the same again"), done, "{}", node.configuration());
 
     let file = fs::read_to_string(&frr.file).expect("FRR's file");
     assert!(file.contains("route-map foreign permit 10"), "{file}");
@@ -145,12 +158,24 @@ async fn everything_that_can_be_said_is_printed_as_we_say_it() {
     let mut renumbered = config.clone();
     renumbered.routers.values_mut().for_each(|router| router.asn = 64600);
     frr.sync(&renumbered).await.expect("another number");
-    assert_eq!(frr.sync(&renumbered).await.expect("the same again"), DONE, "{}", node.configuration());
+    assert_eq!(frr.sync(&renumbered).await.expect("the same again"), done, "{}", node.configuration());
 
     // Whoever forgets is told again; whoever adds has it taken away.
-    node.run("vtysh", &["-c", "configure", "-c", "router bgp 64600", "-c", "no neighbor 10.0.0.4", "-c", "neighbor 10.0.0.5 remote-as 1"]);
+    node.run(
+        "vtysh",
+        &[
+            "-c",
+            "configure",
+            "-c",
+            "router bgp 64600",
+            "-c",
+            "no neighbor 10.0.0.4",
+            "-c",
+            "neighbor 10.0.0.5 remote-as 1",
+        ],
+    );
     assert!(frr.sync(&renumbered).await.expect("after drift").commands > 0);
-    assert_eq!(frr.sync(&renumbered).await.expect("the same again"), DONE);
+    assert_eq!(frr.sync(&renumbered).await.expect("the same again"), done);
 
     let mut only_vrf = config;
     only_vrf.routers.remove(&Vrf::new(""));
@@ -202,7 +227,8 @@ ip nht resolve-via-default
         assert_eq!(node.configuration(), with);
     }
     // In FRR's words, but not to its liking: known only when it is told.
-    let refused = "router bgp 64512\n neighbor 10.0.0.2 description x\n neighbor 10.0.0.77 password hunter2\n";
+    let refused =
+        "router bgp 64512\n neighbor 10.0.0.2 description x\n neighbor 10.0.0.77 password hunter2\n";
     let error = frr.sync(&with_text(raw.clone(), refused)).await.expect_err("refused");
     assert!(matches!(error, SyncError::Refused(_)), "{error:?}");
     assert!(!format!("{error:?} {error}").contains("hunter2"));
@@ -223,7 +249,8 @@ async fn a_daemon_that_lost_everything_is_told_again() {
     frr.sync(&config).await.expect("everything");
     let with = node.configuration();
     fs::write(&frr.file, "frr defaults datacenter\nhostname node\n").expect("emptying FRR's file");
-    node.restart_bgpd();
+    node.kill_bgpd();
+    node.start_bgpd();
     let report = frr.sync(&config).await.expect("everything again");
     assert!(report.commands > 0 && report.written, "{report:?}");
     assert_eq!(node.configuration(), with);
@@ -231,7 +258,7 @@ async fn a_daemon_that_lost_everything_is_told_again() {
     assert_eq!(std::os::unix::fs::MetadataExt::mode(&mode) & 0o777, 0o640);
 
     fs::write(&frr.file, "frr defaults datacenter\nhostname node\n").expect("emptying FRR's file");
-    assert_eq!(frr.sync(&config).await.expect("only the file"), Report { commands: 0, written: true });
+    assert_eq!(frr.sync(&config).await.expect("only the file"), Report { written: true, waiting: 2, ..DONE });
 }
 
 #[tokio::test]

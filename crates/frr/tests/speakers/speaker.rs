@@ -49,8 +49,7 @@ impl Speaker {
         let mut init = Command::new("setpriv");
         init.args(["--pdeathsig", "KILL", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]);
         init.args(["sh", "-c", INIT, "sh"]).arg(&root).arg(require_artifacts().node_image()).arg(&file);
-        let mut init =
-            init.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("starting a machine");
+        let mut init = init.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("starting a machine");
         let mut pid = String::new();
         let output = init.stdout.take().expect("its output");
         BufReader::new(output).read_line(&mut pid).expect("reading its number");
@@ -116,10 +115,24 @@ impl Speaker {
         });
     }
 
-    /// Kills bgpd without a chance to say goodbye, and starts it anew with FRR's file.
-    pub fn restart_bgpd(&self) {
-        self.run("sh", &["-c", "kill -9 $(cat /run/frr/bgpd.pid) && rm /run/frr/bgpd.pid /run/frr/bgpd.vty"]).ok();
-        let start = "/usr/lib/frr/bgpd -d -A 127.0.0.1 -f /etc/frr/frr.conf --log file:/run/frr/bgpd.log >&- 2>&-";
+    /// Waits until FRR's own tool no longer shows something.
+    pub fn wait_until_hides(&self, patience: Duration, command: &str, words: &str) {
+        wait_for(&format!("no {words:?} in {command:?}"), patience, || {
+            let text = self.vtysh(command);
+            if text.contains(words) { Err(text) } else { Ok(()) }
+        });
+    }
+
+    /// Ends bgpd without a chance to say goodbye.
+    pub fn kill_bgpd(&self) {
+        self.run("sh", &["-c", "kill -9 $(cat /run/frr/bgpd.pid) && rm /run/frr/bgpd.pid /run/frr/bgpd.vty"])
+            .ok();
+    }
+
+    /// Starts bgpd with FRR's file.
+    pub fn start_bgpd(&self) {
+        let start =
+            "/usr/lib/frr/bgpd -d -A 127.0.0.1 -f /etc/frr/frr.conf --log file:/run/frr/bgpd.log >&- 2>&-";
         self.run("sh", &["-c", start]).ok();
     }
 }

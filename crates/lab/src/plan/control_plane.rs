@@ -98,8 +98,7 @@ fn etcd() -> Daemon {
 
 fn api_server(topology: &Topology, machine: &Machine) -> Daemon {
     let services = join(topology.kubernetes.service_subnets.iter());
-    let advertise =
-        machine.addresses().iter().find(|a| a.is_ipv4()).map(IpAddr::to_string).unwrap_or_default();
+    let advertise = topology.cluster_addresses(machine).first().map(IpAddr::to_string).unwrap_or_default();
     let pki = format!("{DIRECTORY}/pki");
     let argv = words(&format!(
         "kube-apiserver --etcd-servers=http://127.0.0.1:2379 --secure-port={API_PORT} --bind-address=:: \

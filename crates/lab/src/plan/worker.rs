@@ -61,13 +61,13 @@ pub(super) fn kubelet(
     place: &Place,
 ) -> Vec<Step> {
     let name = &machine.name;
-    let Some(server) = topology.control_plane().and_then(|node| node.addresses().first().copied()) else {
+    let Some(server) = topology.control_plane().and_then(|node| topology.cluster_addresses(node).first().copied()) else {
         return vec![];
     };
     let server = std::net::SocketAddr::new(server, API_PORT);
     let (me, agent) = (Actor::Kubelet(name), Actor::Agent(name));
     let identity = pki.of(me);
-    let node_ip = join(machine.addresses().iter());
+    let node_ip = join(topology.cluster_addresses(machine).iter());
     let mut argv = words(&format!(
         "kubelet --config={DIRECTORY}/kubelet.yaml --kubeconfig={} --hostname-override={name} --node-ip={node_ip} \
          --root-dir=/var/lib/kubelet",

@@ -9,7 +9,7 @@ mod annotations;
 mod bridge;
 pub mod frr;
 mod host;
-mod imports;
+pub mod imports;
 mod nat;
 mod pods;
 mod services;
@@ -24,9 +24,10 @@ use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
 use underlay_desired::ovn::Rows;
 use underlay_desired::switch::Switch;
-use underlay_world::{Local, Settings, World};
+use underlay_world::{Local, Node, Settings, World};
 
 use addresses::Placed;
+use imports::Learned;
 use site::{Site, Waiting};
 
 /// Everything a node should have.
@@ -34,6 +35,8 @@ use site::{Site, Waiting};
 pub struct NodePlan {
     /// Annotations of its object that must change: what to set, and (nothing) what to remove.
     pub annotations: BTreeMap<String, Option<String>>,
+    /// What its speaker should do, and what keeps some configurations out of that.
+    pub speaker: frr::Merged,
     /// Its zone; nothing while it waits.
     pub zone: Option<Zone>,
     /// What it waits for.
@@ -59,16 +62,24 @@ pub struct Zone {
     pub pods: Placed,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
+    /// What became of the routes that BGP brought.
+    pub learned: Vec<Learned>,
 }
 
 /// Plans a node.
 pub fn plan(name: &str, world: &World, settings: &Settings, local: &Local) -> NodePlan {
     let node = world.node(name);
     let annotations = node.map(|node| annotations::plan(node, settings, local)).unwrap_or_default();
+    let speaker = node.map(|node| speaker(node, world)).unwrap_or_default();
     match Site::find(name, world, settings, local) {
-        Ok(site) => NodePlan { annotations, zone: Some(zone(&site)), waiting: None },
-        Err(waiting) => NodePlan { annotations, zone: None, waiting: Some(waiting) },
+        Ok(site) => NodePlan { annotations, speaker, zone: Some(zone(&site)), waiting: None },
+        Err(waiting) => NodePlan { annotations, speaker, zone: None, waiting: Some(waiting) },
     }
+}
+
+fn speaker(node: &Node, world: &World) -> frr::Merged {
+    let configurations = world.frr_configurations.values().map(AsRef::as_ref);
+    frr::merge(&node.labels, configurations, &frr::Secrets::new())
 }
 
 fn zone(site: &Site<'_>) -> Zone {
@@ -77,7 +88,7 @@ fn zone(site: &Site<'_>) -> Zone {
     topology::plan(site, &mut northbound);
     zones::plan(site, &mut northbound);
     nat::plan(site, &mut northbound);
-    imports::plan(site, &mut northbound);
+    let learned = imports::plan(site, &mut northbound);
     services::plan(site, &mut northbound);
     pods::plan(site, &placed, &mut northbound);
     let mut southbound = Rows::default();
@@ -91,5 +102,6 @@ fn zone(site: &Site<'_>) -> Zone {
         filter: host::plan_filter(site),
         pods: placed,
         advertised: site.advertised,
+        learned,
     }
 }

@@ -118,7 +118,7 @@ async fn one_leads_and_the_next_follows() {
     assert_eq!(heard.recv().await, Some("b"));
     let took = died.elapsed();
     assert!(took > Duration::from_millis(1500), "{took:?} is too soon: a had just renewed");
-    assert!(took < Duration::from_millis(3000), "{took:?} is longer than the lease lasts");
+    assert!(took < Duration::from_secs(3), "{took:?} is longer than the lease lasts");
 
     let third = replica(&client, "c", &leaders, &news);
     sleep(Duration::from_millis(300)).await;
@@ -126,7 +126,7 @@ async fn one_leads_and_the_next_follows() {
     second.stop.send(()).await.unwrap();
     assert_eq!(heard.recv().await, Some("c"));
     let took = stopped.elapsed();
-    assert!(took < Duration::from_millis(1000), "{took:?} although b gave it back");
+    assert!(took < Duration::from_secs(1), "{took:?} although b gave it back");
     second.task.await.unwrap();
     third.task.abort();
 }

@@ -14,7 +14,7 @@ impl Scene {
     fn new() -> Self {
         Self {
             nodes: vec![node("a", 1), node("b", 2)],
-            sources: vec![source("peers", json!([router(json!([peer("192.0.2.1")]))]))],
+            sources: vec![source("peers", &json!([router(&json!([peer("192.0.2.1")]))]))],
             spec: json!({
                 "networkSelectors": [{ "networkSelectionType": "DefaultNetwork" }],
                 "nodeSelector": {},
@@ -29,7 +29,7 @@ impl Scene {
         self
     }
 
-    fn routers(mut self, routers: Value) -> Self {
+    fn routers(mut self, routers: &Value) -> Self {
         self.sources = vec![source("peers", routers)];
         self
     }
@@ -88,11 +88,11 @@ fn node(name: &str, number: u8) -> Value {
     } })
 }
 
-fn source(name: &str, routers: Value) -> Value {
+fn source(name: &str, routers: &Value) -> Value {
     json!({ "metadata": { "name": name, "namespace": "frr", "labels": { "for": name } }, "spec": { "bgp": { "routers": routers } } })
 }
 
-fn router(neighbors: Value) -> Value {
+fn router(neighbors: &Value) -> Value {
     json!({ "asn": 64512, "neighbors": neighbors })
 }
 
@@ -214,15 +214,15 @@ fn selectors_that_make_no_sense_are_refused() {
 
 #[test]
 fn neighbors_that_cannot_be_are_refused() {
-    Scene::new().routers(json!([router(json!([{ "asn": 1 }]))])).says(
+    Scene::new().routers(&json!([router(&json!([{ "asn": 1 }]))])).says(
         "configuration error: neighbor with neither address nor interface on FRRConfiguration frr/peers",
     );
     let dual = json!({ "address": "192.0.2.1", "asn": 1, "dualStackAddressFamily": true });
-    Scene::new().routers(json!([router(json!([dual]))])).says(
+    Scene::new().routers(&json!([router(&json!([dual]))])).says(
         "configuration error: DualStackAddressFamily==true not supported, seen on FRRConfiguration frr/peers \
          neighbor 192.0.2.1",
     );
-    Scene::new().routers(json!([router(json!([peer("router.example")]))])).says(
+    Scene::new().routers(&json!([router(&json!([peer("router.example")]))])).says(
         "configuration error: neighbor router.example on FRRConfiguration frr/peers has an address that is no IP \
          address",
     );
@@ -233,8 +233,8 @@ fn a_source_without_a_router_that_fits_is_refused() {
     let none = "configuration error: FRRConfiguration \"peers\" selected for node \"a\" has no VRF matching the \
                 RouteAdvertisements target VRF or any selected network";
     Scene::new().with("targetVRF", json!("blue")).says(none);
-    Scene::new().routers(json!([])).says(none);
-    let mut v4 = Scene::new().routers(json!([router(json!([peer("2001:db8::1")]))]));
+    Scene::new().routers(&json!([])).says(none);
+    let mut v4 = Scene::new().routers(&json!([router(&json!([peer("2001:db8::1")]))]));
     v4.nodes = vec![node("a", 1)];
     v4.nodes[0]["metadata"]["annotations"][NodeSubnets::KEY] = json!(r#"{"default":["10.244.1.0/24"]}"#);
     v4.says(none);
@@ -252,10 +252,10 @@ fn default_is_a_name_of_the_default_vrf_and_auto_finds_it() {
 
 #[test]
 fn another_vrf_and_the_default_one_take_over_each_others_routes() {
-    let mut blue = router(json!([peer("192.0.2.1")]));
+    let mut blue = router(&json!([peer("192.0.2.1")]));
     blue["vrf"] = "blue".into();
     blue["id"] = "192.0.2.9".into();
-    let scene = Scene::new().routers(json!([router(json!([peer("192.0.2.7")])), blue]));
+    let scene = Scene::new().routers(&json!([router(&json!([peer("192.0.2.7")])), blue]));
     let spec = scene.with("targetVRF", json!("blue")).spec_for("a");
     let routers = &spec["bgp"]["routers"];
     assert_eq!(routers.as_array().unwrap().len(), 2);
@@ -269,7 +269,7 @@ fn another_vrf_and_the_default_one_take_over_each_others_routes() {
 fn neighbors_hear_their_family_and_the_unnumbered_both() {
     let unnumbered = json!({ "interface": "eth1", "asn": 64512 });
     let scene =
-        Scene::new().routers(json!([router(json!([peer("2001:db8::1"), unnumbered, peer("192.0.2.1")]))]));
+        Scene::new().routers(&json!([router(&json!([peer("2001:db8::1"), unnumbered, peer("192.0.2.1")]))]));
     let spec = scene.spec_for("a");
     let heard = |place: usize| {
         spec["bgp"]["routers"][0]["neighbors"][place]["toAdvertise"]["allowed"]["prefixes"].clone()
@@ -286,8 +286,8 @@ fn neighbors_hear_their_family_and_the_unnumbered_both() {
 
 #[test]
 fn a_node_is_no_peer_of_itself_however_its_address_is_written() {
-    let mesh = json!([router(json!([peer("172.18.0.1"), peer("fc00:0:0::1"), peer("172.18.0.2")]))]);
-    let spec = Scene::new().routers(mesh).spec_for("a");
+    let mesh = json!([router(&json!([peer("172.18.0.1"), peer("fc00:0:0::1"), peer("172.18.0.2")]))]);
+    let spec = Scene::new().routers(&mesh).spec_for("a");
     let neighbors = spec["bgp"]["routers"][0]["neighbors"].as_array().unwrap();
     assert_eq!(neighbors.len(), 1);
     assert_eq!(neighbors[0]["address"], "172.18.0.2");
@@ -295,7 +295,7 @@ fn a_node_is_no_peer_of_itself_however_its_address_is_written() {
 
 #[test]
 fn a_mesh_of_one_is_a_mesh() {
-    let mut alone = Scene::new().routers(json!([router(json!([peer("172.18.0.1")]))]));
+    let mut alone = Scene::new().routers(&json!([router(&json!([peer("172.18.0.1")]))]));
     alone.nodes.pop();
     alone.says(FINE);
     assert_eq!(alone.plan().configurations, BTreeMap::new());
@@ -308,7 +308,7 @@ fn what_else_the_source_says_stays() {
     neighbor["toReceive"] = json!({ "allowed": { "mode": "all" } });
     neighbor["toAdvertise"] =
         json!({ "allowed": { "mode": "all" }, "withCommunity": [{ "community": "1:1", "prefixes": ["x"] }] });
-    let mut scene = Scene::new().routers(json!([router(json!([neighbor]))]));
+    let mut scene = Scene::new().routers(&json!([router(&json!([neighbor]))]));
     scene.sources[0]["spec"]["bgp"]["bfdProfiles"] = json!([{ "name": "fast" }]);
     scene.sources[0]["spec"]["raw"] = json!({ "priority": 5, "rawConfig": "! theirs" });
     let spec = scene.spec_for("a");
@@ -347,7 +347,9 @@ fn generated_configurations_are_selected_but_no_source() {
 fn a_node_that_waits_keeps_its_part_and_holds_up_nobody() {
     let mut world = Scene::new().world();
     let before = plan(&world);
-    before.configurations.values().for_each(|generated| put(&mut world, generated.object.clone()));
+    for generated in before.configurations.values() {
+        put(&mut world, generated.object.clone());
+    }
     let mut node = world.node("b").unwrap().as_ref().clone();
     node.subnets = NodeSubnets::default();
     node.problems = vec![format!("annotation {}: odd", NodeSubnets::KEY)];
@@ -388,7 +390,9 @@ fn a_mistake_leaves_what_was_generated_and_waiting_for_all_removes_it() {
     let good = Scene::new();
     let mut world = good.world();
     let before = plan(&world).configurations;
-    before.values().for_each(|generated| put(&mut world, generated.object.clone()));
+    for generated in before.values() {
+        put(&mut world, generated.object.clone());
+    }
 
     let advertisements = |spec: &Scene| spec.world().advertisements;
     world.advertisements = advertisements(&Scene::new().with("advertisements", json!(["EgressIP"])));
@@ -404,6 +408,8 @@ fn a_mistake_leaves_what_was_generated_and_waiting_for_all_removes_it() {
 fn the_plan_of_what_was_generated_is_the_same() {
     let mut world = Scene::new().world();
     let before = plan(&world);
-    before.configurations.values().for_each(|generated| put(&mut world, generated.object.clone()));
+    for generated in before.configurations.values() {
+        put(&mut world, generated.object.clone());
+    }
     assert_eq!(plan(&world), before);
 }

@@ -75,7 +75,7 @@ pub(super) fn read(
         let at = format!("bgp.bfdProfiles[{}]", profile.name);
         reader.inside(&at, |reader| reader.profile(profile, &mut profiles));
     }
-    let routers = spec.bgp.routers.iter().filter_map(|router| {
+    let routers = spec.bgp.routers.iter().map(|router| {
         let at = format!("bgp.routers[{}]", Vrf::new(&router.vrf));
         reader.inside(&at, |reader| reader.router(router))
     });
@@ -158,7 +158,7 @@ impl Reader<'_> {
         }
     }
 
-    fn router(&mut self, router: &api::Router) -> Option<RouterPart> {
+    fn router(&mut self, router: &api::Router) -> RouterPart {
         self.nothing_unknown(&[&router.other]);
         self.not_yet("evpn", router.evpn.is_some());
         let vrf = Vrf::new(&router.vrf);
@@ -181,7 +181,7 @@ impl Reader<'_> {
             self.inside(&format!("neighbors[{name}]"), |reader| reader.neighbor(neighbor, router.asn))
         };
         let neighbors = router.neighbors.iter().filter_map(read).collect();
-        Some(RouterPart { vrf, asn: router.asn, id, neighbors, prefixes, imports })
+        RouterPart { vrf, asn: router.asn, id, neighbors, prefixes, imports }
     }
 
     fn imports(&mut self, router: &api::Router, own: &Vrf) -> BTreeSet<Vrf> {
@@ -281,7 +281,7 @@ impl Reader<'_> {
             (0, Some(DynamicAsn::Internal)) => return Some(Remote::Internal),
             (0, Some(DynamicAsn::External)) => return Some(Remote::External),
             (0, Some(DynamicAsn::Other(word))) => {
-                self.problem("dynamicASN", format!("{word:?} is not known"))
+                self.problem("dynamicASN", format!("{word:?} is not known"));
             }
             (asn, None) => return Some(Remote::Asn(asn)),
             (_, Some(_)) => self.problem("dynamicASN", "both asn and dynamicASN are given"),

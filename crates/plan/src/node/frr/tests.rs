@@ -27,8 +27,8 @@ fn objections(merged: &Merged) -> Vec<(&str, &str, &str)> {
 fn wrong(neighbor: &str) -> String {
     let spec = format!("bgp: {{routers: [{{asn: 64512, neighbors: [{{{neighbor}}}]}}]}}");
     let merged = merged(&[resource("a", &spec)]);
-    assert!(merged.config.routers.is_empty() == !merged.conflicts.is_empty(), "all or nothing");
-    objections(&merged).iter().map(|(_, field, reason)| format!("{field}: {reason}\n")).collect()
+    assert!(merged.config.routers.is_empty() != merged.conflicts.is_empty(), "all or nothing");
+    objections(&merged).iter().flat_map(|(_, field, reason)| [*field, ": ", *reason, "\n"]).collect()
 }
 
 const BASE: &str = "

@@ -1,0 +1,160 @@
+//! What the agent tells of itself when somebody asks how a pod or a prefix fares.
+//!
+//! In: what the node waits for, its newest plan, how far each edge is, and FRR itself. Out: an [`AgentReport`]. It is
+//! put together when asked, so nothing has to be kept up to date for a question that hardly ever comes.
+
+mod speaker;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use serde_json::json;
+use tokio::sync::watch;
+use underlay_plan::node::addresses::Placed;
+use underlay_plan::node::imports::Learned;
+use underlay_runtime::admin;
+use underlay_runtime::edge::EdgeState;
+use underlay_runtime::report::{
+    AgentReport, EdgeReport, NextHop, PlanReport, PodReport, Question, RouteReport,
+};
+use underlay_world::Key;
+
+/// What of the newest plan is told, besides its pods.
+#[derive(Debug, Clone, Default)]
+pub struct Outline {
+    /// The node's subnets of the default network.
+    pub subnets: Vec<IpNet>,
+    /// Whether its pods are told to BGP peers.
+    pub advertised: bool,
+    /// What became of the routes that BGP brought.
+    pub learned: Vec<Learned>,
+}
+
+/// Tells.
+#[derive(Debug)]
+pub struct Reporter {
+    /// The node's name.
+    pub node: String,
+    /// What the node waits for.
+    pub waiting: watch::Receiver<Option<String>>,
+    /// Its pods; nothing before the first plan.
+    pub placed: watch::Receiver<Option<Arc<Placed>>>,
+    /// The rest of the plan; nothing before the first one.
+    pub outline: watch::Receiver<Option<Outline>>,
+    /// How far each edge is.
+    pub edges: Vec<(&'static str, watch::Receiver<EdgeState>)>,
+    /// Where FRR's daemons have their sockets.
+    pub frr_sockets: PathBuf,
+}
+
+impl Reporter {
+    /// For those who ask over HTTP.
+    pub fn serve(self) -> admin::Report {
+        let this = Arc::new(self);
+        Arc::new(move |query| {
+            let this = this.clone();
+            Box::pin(async move { json!(this.tell(&Question::parse(&query)).await) })
+        })
+    }
+
+    async fn tell(&self, question: &Question) -> AgentReport {
+        let outline = self.outline.borrow().clone();
+        let mut routes = match (&outline, question.to) {
+            (Some(outline), Some(to)) => leading_to(&outline.learned, to),
+            _ => vec![],
+        };
+        let subnets = outline.as_ref().map(|outline| outline.subnets.as_slice()).unwrap_or_default();
+        let speaker = speaker::ask(&self.frr_sockets, subnets, &mut routes).await;
+        let placed = self.placed.borrow().clone();
+        AgentReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            node: self.node.clone(),
+            waiting: self.waiting.borrow().clone(),
+            edges: self
+                .edges
+                .iter()
+                .map(|(name, state)| ((*name).to_owned(), edge(&state.borrow())))
+                .collect(),
+            pod: placed.as_deref().zip(question.pod.as_deref()).and_then(|(placed, name)| pod(placed, name)),
+            plan: outline.zip(placed).map(|(outline, placed)| summary(&outline, &placed)),
+            routes,
+            speaker,
+        }
+    }
+}
+
+fn edge(state: &EdgeState) -> EdgeReport {
+    EdgeReport { begun: state.begun, applied: state.applied, error: state.error.clone() }
+}
+
+fn summary(outline: &Outline, placed: &Placed) -> PlanReport {
+    PlanReport {
+        subnets: outline.subnets.clone(),
+        advertised: outline.advertised,
+        pods: placed.pods.len(),
+        without_address: placed.problems.len(),
+        address_problem: placed.problems.iter().next().map(|(key, problem)| format!("{key}: {problem}")),
+        learned: outline.learned.len(),
+        imported: outline.learned.iter().filter(|route| route.refused.is_none()).count(),
+    }
+}
+
+fn pod(placed: &Placed, name: &str) -> Option<PodReport> {
+    let (namespace, name) = name.split_once('/')?;
+    let key = Key::new(namespace, name);
+    if let Some(problem) = placed.problems.get(&key) {
+        return Some(PodReport { problem: Some(problem.clone()), ..PodReport::default() });
+    }
+    let pod = placed.pods.get(&key)?;
+    Some(PodReport {
+        uid: pod.uid.clone(),
+        addresses: pod.network.addresses.iter().map(IpNet::addr).collect(),
+        recorded: pod.record.is_none(),
+        problem: None,
+    })
+}
+
+/// Learned routes to a destination, the longest first: that one is taken.
+fn leading_to(learned: &[Learned], to: IpNet) -> Vec<RouteReport> {
+    let mut routes: Vec<&Learned> = learned.iter().filter(|route| route.destination.contains(&to)).collect();
+    routes.sort_by_key(|route| std::cmp::Reverse(route.destination.prefix_len()));
+    let report = |route: &Learned| RouteReport {
+        destination: route.destination,
+        next_hops: route
+            .next_hops
+            .iter()
+            .map(|(gateway, link)| NextHop { gateway: *gateway, link: link.clone() })
+            .collect(),
+        refused: route.refused.as_ref().map(ToString::to_string),
+        from: std::collections::BTreeSet::new(),
+    };
+    routes.into_iter().map(report).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use underlay_plan::node::imports::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_route_comes_first_and_others_stay_out() {
+        let route = |destination: &str, refused| Learned {
+            destination: destination.parse().unwrap(),
+            next_hops: [("172.30.0.1".parse().unwrap(), "br-ex".to_owned())].into(),
+            refused,
+        };
+        let learned = [
+            route("0.0.0.0/0", None),
+            route("203.0.113.0/24", Some(Refusal::Table(7))),
+            route("203.0.113.128/25", None),
+            route("::/0", None),
+        ];
+        let found = leading_to(&learned, "203.0.113.7/32".parse().unwrap());
+        let texts: Vec<String> = found.iter().map(|route| route.destination.to_string()).collect();
+        assert_eq!(texts, ["203.0.113.0/24", "0.0.0.0/0"]);
+        assert_eq!(found[0].refused.as_deref(), Some("it is in the kernel's table 7, not in the main one"));
+        assert_eq!(found[1].refused, None);
+    }
+}

@@ -1,1 +1,0 @@
-//! BGP: FRRConfigurations that select the node become FRR's configuration; how its sessions fare is told in objects.

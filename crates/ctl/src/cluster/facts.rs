@@ -1,0 +1,169 @@
+//! What was found out, without a judgement.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1;
+use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom};
+use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
+use underlay_api::route_advertisements::{AdvertisementType, NetworkSelectionType};
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
+use underlay_runtime::report::AgentReport;
+use underlay_world::{Node, Pod};
+
+/// All that was found out.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Nodes, by name.
+    pub nodes: BTreeMap<String, NodeFacts>,
+    /// What the agents of nodes said; those that were not asked are not there.
+    pub agents: BTreeMap<String, Agent>,
+    /// Advertisements.
+    pub advertisements: Vec<RouteAdvertisements>,
+    /// Parts of the nodes' FRR configuration, written and generated.
+    pub configurations: Vec<FRRConfiguration>,
+    /// How FRR fares, by node.
+    pub speakers: BTreeMap<String, FRRNodeStateStatus>,
+    /// How BGP sessions fare.
+    pub sessions: Vec<BGPSessionStateStatus>,
+    /// Resources that the API server does not know.
+    pub missing: Vec<String>,
+}
+
+/// A node.
+#[derive(Debug, Clone, Default)]
+pub struct NodeFacts {
+    /// As we see it.
+    pub node: Node,
+    /// Whether Kubernetes counts on it.
+    pub readiness: Readiness,
+}
+
+/// Whether Kubernetes counts on a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Readiness {
+    /// It does.
+    #[default]
+    Ready,
+    /// It does not, and why.
+    NotReady(String),
+}
+
+/// What became of asking an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agent {
+    /// It told.
+    Told(Box<AgentReport>),
+    /// It did not answer, and why.
+    Silent(String),
+    /// We may not ask.
+    Forbidden,
+}
+
+/// A pod.
+#[derive(Debug, Clone)]
+pub struct PodFacts {
+    /// As we see it.
+    pub pod: Pod,
+    /// `Pending`, `Running` and so on.
+    pub phase: String,
+    /// Why it is on no node, in the scheduler's words.
+    pub unscheduled: Option<String>,
+    /// Addresses that the container runtime told.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Facts {
+    /// What an agent told.
+    pub fn report(&self, node: &str) -> Option<&AgentReport> {
+        match self.agents.get(node) {
+            Some(Agent::Told(report)) => Some(report),
+            _ => None,
+        }
+    }
+
+    /// Subnets of a node in the default network.
+    pub fn subnets(&self, node: &str) -> &[IpNet] {
+        self.nodes.get(node).map_or(&[], |facts| facts.node.subnets_in(DEFAULT_NETWORK))
+    }
+
+    /// Advertisements that ask for the pods of the default network.
+    pub fn of_default_network(&self) -> impl Iterator<Item = &RouteAdvertisements> {
+        self.advertisements.iter().filter(|object| {
+            let mut selectors = object.spec.network_selectors.iter();
+            object.spec.advertises(&AdvertisementType::PodNetwork)
+                && selectors
+                    .any(|one| one.network_selection_type == NetworkSelectionType::DefaultNetwork)
+        })
+    }
+
+    /// Configurations that were generated for a node.
+    pub fn generated<'a>(&'a self, node: &'a str) -> impl Iterator<Item = (&'a FRRConfiguration, GeneratedFrom)> {
+        self.configurations.iter().filter_map(move |object| {
+            let origin = GeneratedFrom::of(&object.metadata).ok()??;
+            (origin.node == node).then_some((object, origin))
+        })
+    }
+
+    /// The state of a session: as it is published, else as the agent sees it.
+    pub fn session(&self, node: &str, vrf: &str, peer: &str) -> Option<&str> {
+        let published = self.sessions.iter().find(|session| {
+            session.node == node && same_vrf(&session.vrf, vrf) && same_peer(&session.peer, peer)
+        });
+        let told = || {
+            let sessions = &self.report(node)?.speaker.sessions;
+            let session =
+                sessions.iter().find(|one| same_vrf(&one.vrf, vrf) && same_peer(&one.peer, peer))?;
+            Some(session.state.as_str())
+        };
+        published.map(|session| session.bgp_status.as_str()).or_else(told)
+    }
+
+    /// All sessions of a node: peer and state.
+    pub fn sessions(&self, node: &str) -> Vec<(&str, &str)> {
+        let published = self.sessions.iter().filter(|session| session.node == node);
+        let published: Vec<_> =
+            published.map(|session| (session.peer.as_str(), session.bgp_status.as_str())).collect();
+        if !published.is_empty() {
+            return published;
+        }
+        let told = self.report(node).map(|report| report.speaker.sessions.as_slice()).unwrap_or_default();
+        told.iter().map(|session| (session.peer.as_str(), session.state.as_str())).collect()
+    }
+}
+
+impl PodFacts {
+    /// Reads a pod.
+    pub fn read(object: &v1::Pod) -> Self {
+        let status = object.status.clone().unwrap_or_default();
+        let scheduled = status.conditions.iter().flatten().find(|one| one.type_ == "PodScheduled");
+        Self {
+            pod: Pod::read(object),
+            phase: status.phase.unwrap_or_else(|| "Pending".to_owned()),
+            unscheduled: scheduled
+                .filter(|one| one.status != "True")
+                .and_then(|one| one.message.clone().or_else(|| one.reason.clone())),
+            addresses: status.pod_ips.iter().flatten().filter_map(|one| one.ip.parse().ok()).collect(),
+        }
+    }
+
+    /// Addresses that are recorded for it in the default network.
+    pub fn recorded(&self) -> Vec<IpAddr> {
+        let network = self.pod.networks.as_ref().and_then(|networks| networks.0.get(DEFAULT_NETWORK));
+        network.map(|network| network.addresses.iter().map(IpNet::addr).collect()).unwrap_or_default()
+    }
+}
+
+/// Whether two names mean one peer: an address can be written in several ways.
+pub fn same_peer(one: &str, other: &str) -> bool {
+    match (one.parse::<IpAddr>(), other.parse::<IpAddr>()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+fn same_vrf(one: &str, other: &str) -> bool {
+    let short = |name: &str| if name == "default" { String::new() } else { name.to_owned() };
+    short(one) == short(other)
+}

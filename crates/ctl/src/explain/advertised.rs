@@ -1,0 +1,243 @@
+//! From a RouteAdvertisements to the peers that heard of a node's pods.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use kube::ResourceExt;
+use underlay_api::conditions;
+use underlay_api::frr::{AllowMode, Neighbor, SUCCESS};
+use underlay_api::route_advertisements::ACCEPTED;
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
+use underlay_world::select::picks;
+
+use super::chain::{Link, some_of};
+use crate::cluster::facts::{Facts, same_peer};
+
+/// The state of a session over which routes are exchanged.
+pub const ESTABLISHED: &str = "Established";
+
+/// A peer of a node: VRF, and address or interface.
+type Peer = (String, String);
+
+/// Adds a link for each step, and returns what follows if all of them hold.
+pub fn judge(facts: &Facts, node: &str, links: &mut Vec<Link>) -> String {
+    let wanted: Vec<&RouteAdvertisements> = facts.of_default_network().collect();
+    if wanted.is_empty() {
+        links.push(
+            Link::note("Advertisement", "no RouteAdvertisements asks for the default network's pods").advise(
+                "to be reached from outside, create one with networkSelectionType DefaultNetwork and PodNetwork",
+            ),
+        );
+        return format!("it is not advertised: it leaves with the address of {}", address_of(facts, node));
+    }
+    links.push(accepted(&wanted));
+    links.push(configured(facts, node, &wanted));
+    let peers = peers(facts, node);
+    if peers.is_empty() {
+        return "nobody is told of it".to_owned();
+    }
+    links.push(taken(facts, node));
+    let up = sessions(facts, node, &peers, links);
+    if !up.is_empty() {
+        links.push(told(facts, node, &peers, &up));
+    }
+    let names: Vec<String> = peers.keys().map(|(_, peer)| peer.clone()).collect();
+    format!("it is advertised by {node} to {} and reached at its own addresses", some_of(&names))
+}
+
+/// Whether a configuration was generated that tells of the node's pods.
+pub fn is_generated(facts: &Facts, node: &str) -> bool {
+    let subnets = facts.subnets(node);
+    let mut generated = facts.generated(node);
+    generated.any(|(configuration, _)| subnets.iter().any(|subnet| has(configuration, subnet)))
+}
+
+fn address_of(facts: &Facts, node: &str) -> String {
+    let gateway = facts.nodes.get(node).and_then(|facts| facts.node.gateway.as_ref());
+    let addresses = gateway.map(|gateway| gateway.addresses.as_slice()).unwrap_or_default();
+    let texts: Vec<String> = addresses.iter().map(|net| net.addr().to_string()).collect();
+    if texts.is_empty() { format!("node {node}") } else { format!("node {node} ({})", texts.join(", ")) }
+}
+
+/// Whether the advertisements were taken.
+fn accepted(wanted: &[&RouteAdvertisements]) -> Link {
+    const WHAT: &str = "Advertisement";
+    for object in wanted {
+        let name = object.name_any();
+        let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let Some(condition) = conditions::get(conditions, ACCEPTED) else {
+            let hint = "underlay-cluster does that: is it running?";
+            return Link::broken(WHAT, format!("RouteAdvertisements {name} was not looked at yet"), hint);
+        };
+        if condition.observed_generation.is_some_and(|seen| object.metadata.generation > Some(seen)) {
+            let hint = "underlay-cluster does that: is it running?";
+            let detail = format!("RouteAdvertisements {name} was not looked at since it changed");
+            return Link::broken(WHAT, detail, hint);
+        }
+        if condition.status != "True" {
+            let detail = format!("RouteAdvertisements {name} is not accepted: {}", condition.message);
+            let hint = format!("what was advertised before stays; change {name} or what it waits for");
+            return Link::broken(WHAT, detail, hint);
+        }
+    }
+    let names: Vec<String> = wanted.iter().map(|object| object.name_any()).collect();
+    Link::good(WHAT, format!("RouteAdvertisements {}: accepted", some_of(&names)))
+}
+
+/// Whether a configuration tells of the node's subnets.
+fn configured(facts: &Facts, node: &str, wanted: &[&RouteAdvertisements]) -> Link {
+    const WHAT: &str = "FRRConfiguration";
+    let generated: Vec<&FRRConfiguration> = facts.generated(node).map(|(object, _)| object).collect();
+    if generated.is_empty() {
+        return missing(facts, node, wanted);
+    }
+    let lacking = |subnet: &&IpNet| !generated.iter().any(|object| has(object, subnet));
+    if let Some(subnet) = facts.subnets(node).iter().find(lacking) {
+        let hint = "has it a neighbour that speaks this address family? else underlay-cluster's log tells more";
+        return Link::broken(WHAT, format!("none that was generated for {node} has {subnet}"), hint);
+    }
+    let names: Vec<String> = generated.iter().map(|object| key(object)).collect();
+    let from: Vec<String> = facts.generated(node).map(|(_, origin)| origin.source).collect();
+    Link::good(WHAT, format!("{} from {}", some_of(&names), some_of(&from)))
+}
+
+/// Why nothing was generated for a node.
+fn missing(facts: &Facts, node: &str, wanted: &[&RouteAdvertisements]) -> Link {
+    const WHAT: &str = "FRRConfiguration";
+    let labels = facts.nodes.get(node).map(|facts| facts.node.labels.clone()).unwrap_or_default();
+    let selected = |object: &FRRConfiguration| {
+        wanted.iter().any(|one| {
+            picks(&one.spec.frr_configuration_selector, object.labels()).unwrap_or(false)
+        })
+    };
+    let mut sources = facts.configurations.iter().filter(|object| selected(object));
+    let covers = |object: &FRRConfiguration| picks(&object.spec.node_selector, &labels).unwrap_or(false);
+    match sources.find(|object| covers(object)) {
+        None => Link::broken(
+            WHAT,
+            format!("none that the RouteAdvertisements selects is for node {node}"),
+            "create one with the node's BGP neighbours, and labels that frrConfigurationSelector asks for",
+        ),
+        Some(source) => Link::broken(
+            WHAT,
+            format!("none was generated from {} for node {node}", key(source)),
+            "has it a neighbour besides the node itself? else underlay-cluster's log tells more",
+        ),
+    }
+}
+
+/// Whether FRR took what it was told.
+fn taken(facts: &Facts, node: &str) -> Link {
+    const WHAT: &str = "FRR";
+    let Some(state) = facts.speakers.get(node) else {
+        let hint = "the agent configures FRR and tells how it went, or frr-k8s where it is installed: is it running?";
+        return Link::broken(WHAT, format!("nobody tells how FRR fares on {node}"), hint);
+    };
+    let results = [
+        ("the FRRConfigurations make no whole", &state.last_conversion_result),
+        ("FRR did not take the last change", &state.last_reload_result),
+    ];
+    for (failed, result) in results {
+        if !result.is_empty() && result != SUCCESS {
+            let hint = format!("kubectl get frrnodestate {node} -o yaml tells all of it");
+            return Link::broken(WHAT, format!("on {node} {failed}: {result}"), hint);
+        }
+    }
+    Link::good(WHAT, format!("runs with it on {node}"))
+}
+
+/// Adds links for sessions, and returns the peers whose session stands.
+fn sessions(
+    facts: &Facts,
+    node: &str,
+    peers: &BTreeMap<Peer, Vec<IpNet>>,
+    links: &mut Vec<Link>,
+) -> Vec<Peer> {
+    const WHAT: &str = "BGP session";
+    let (mut up, mut down) = (vec![], vec![]);
+    for (vrf, peer) in peers.keys() {
+        match facts.session(node, vrf, peer) {
+            Some(ESTABLISHED) => up.push((vrf.clone(), peer.clone())),
+            state => down.push((peer, state)),
+        }
+    }
+    if !up.is_empty() {
+        let names: Vec<String> = up.iter().map(|(_, peer)| peer.clone()).collect();
+        links.push(Link::good(WHAT, format!("established with {}", some_of(&names))));
+    }
+    for (peer, state) in down {
+        let state = state.unwrap_or("not there");
+        let hint = format!("does {peer} answer, expect this node as neighbour, with the same AS numbers and password?");
+        links.push(Link::broken(WHAT, format!("from {node} to {peer} is {state}"), hint));
+    }
+    up
+}
+
+/// Whether the peers heard what they should.
+fn told(facts: &Facts, node: &str, peers: &BTreeMap<Peer, Vec<IpNet>>, up: &[Peer]) -> Link {
+    const WHAT: &str = "Peer";
+    let Some(report) = facts.report(node) else { return Link::unknown(WHAT, "only the agent can ask FRR") };
+    if let Some(problem) = &report.speaker.problem {
+        return Link::unknown(WHAT, format!("FRR on {node} could not be asked what it tells: {problem}"));
+    }
+    let mut heard = vec![];
+    for (peer, prefixes) in peers.iter().filter(|(peer, _)| up.contains(peer)) {
+        for prefix in prefixes {
+            let told = report.speaker.told.get(prefix);
+            if !told.is_some_and(|told| told.iter().any(|one| same_peer(one, &peer.1))) {
+                let hint = format!("on {node}: vtysh -c 'show bgp {prefix}' shows whom it is told");
+                return Link::broken(WHAT, format!("{} was not told of {prefix}", peer.1), hint);
+            }
+            heard.push(format!("{} heard {prefix}", peer.1));
+        }
+    }
+    Link::good(WHAT, some_of(&heard))
+}
+
+/// Peers of a node and what they should hear of its subnets.
+fn peers(facts: &Facts, node: &str) -> BTreeMap<Peer, Vec<IpNet>> {
+    let subnets = facts.subnets(node);
+    let mut peers: BTreeMap<Peer, Vec<IpNet>> = BTreeMap::new();
+    for (configuration, _) in facts.generated(node) {
+        for router in &configuration.spec.bgp.routers {
+            for neighbor in &router.neighbors {
+                let hears = |subnet: &&IpNet| names(&router.prefixes, subnet) && lets(neighbor, subnet);
+                let prefixes: Vec<IpNet> = subnets.iter().filter(hears).copied().collect();
+                if !prefixes.is_empty() {
+                    peers.entry((router.vrf.clone(), name(neighbor))).or_default().extend(prefixes);
+                }
+            }
+        }
+    }
+    for prefixes in peers.values_mut() {
+        prefixes.sort();
+        prefixes.dedup();
+    }
+    peers
+}
+
+fn name(neighbor: &Neighbor) -> String {
+    if neighbor.address.is_empty() { neighbor.interface.clone() } else { neighbor.address.clone() }
+}
+
+fn lets(neighbor: &Neighbor, prefix: &IpNet) -> bool {
+    let allowed = &neighbor.to_advertise.allowed;
+    let spoken = match neighbor.address.parse::<IpAddr>() {
+        Ok(address) => neighbor.dual_stack_address_family || address.is_ipv4() == prefix.addr().is_ipv4(),
+        Err(_) => true,
+    };
+    spoken && (allowed.mode == AllowMode::All || names(&allowed.prefixes, prefix))
+}
+
+fn has(configuration: &FRRConfiguration, prefix: &IpNet) -> bool {
+    configuration.spec.bgp.routers.iter().any(|router| names(&router.prefixes, prefix))
+}
+
+fn names(texts: &[String], prefix: &IpNet) -> bool {
+    texts.iter().any(|text| text.parse() == Ok(*prefix))
+}
+
+fn key(object: &FRRConfiguration) -> String {
+    format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
+}

@@ -1,0 +1,136 @@
+//! `kubectl underlay explain`: the way of a pod or a prefix through all layers, link by link, with the first broken one
+//! named.
+//!
+//! Facts are gathered first, from the API server and from the agents that are concerned; the links are judged from the
+//! facts alone.
+
+mod advertised;
+mod chain;
+mod inside;
+mod outside;
+mod screen;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use ipnet::IpNet;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::api::ListParams;
+use kube::{Api, Client};
+use underlay_net::cidr::host;
+use underlay_runtime::report::Question;
+
+use crate::cluster::facts::{Facts, PodFacts};
+use crate::cluster::{Access, agents, list, listed, patiently, read};
+use crate::output::Output;
+use chain::{Chain, Link, some_of};
+use target::{Place, Target};
+
+#[derive(Debug, Args)]
+pub struct ExplainArguments {
+    /// A pod (NAMESPACE/NAME, or NAME), an address or a prefix.
+    #[arg(value_name = "POD|PREFIX")]
+    target: String,
+    /// Namespace of a pod that is given without one. Without it, the one of the kubeconfig.
+    #[arg(short, long)]
+    namespace: Option<String>,
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Explains. Exits with 0 if no link is broken, else with 1.
+pub fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
+    let target = Target::parse(&arguments.target)?;
+    let namespace = arguments.namespace.as_deref();
+    let chain = arguments.access.run(async |client| match target {
+        Target::Pod(own, name) => {
+            let namespace = own.or_else(|| namespace.map(str::to_owned));
+            let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
+            explain_pod(&client, &namespace, &name).await
+        }
+        Target::Prefix(prefix) => explain_prefix(&client, prefix).await,
+    })?;
+    match arguments.output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&screen::json(&chain))?),
+        Output::Table => anstream::print!("{}", screen::text(&chain)),
+    }
+    Ok(if chain.first_broken().is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn explain_pod(client: &Client, namespace: &str, name: &str) -> Result<Chain> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let object = patiently("the pod", api.get_opt(name)).await?.context("asking the API server for the pod")?;
+    let Some(object) = object else {
+        bail!(
+            "there is no pod {namespace}/{name}: write NAMESPACE/NAME, or -n NAMESPACE; kubectl get pods -A lists them"
+        );
+    };
+    of_pod(client, read(client).await?, &PodFacts::read(&object)).await
+}
+
+async fn of_pod(client: &Client, mut facts: Facts, pod: &PodFacts) -> Result<Chain> {
+    if !pod.pod.node.is_empty() {
+        let question = Question { pod: Some(pod.pod.key.to_string()), to: None };
+        facts.agents = agents::ask(client, [pod.pod.node.clone()], &question).await;
+    }
+    Ok(inside::pod(&facts, pod))
+}
+
+async fn explain_prefix(client: &Client, prefix: IpNet) -> Result<Chain> {
+    let mut facts = read(client).await?;
+    match target::place(&facts, prefix) {
+        Place::Inside(node) => {
+            if let Some(pod) = pod_at(client, &node, prefix).await? {
+                return of_pod(client, facts, &pod).await;
+            }
+            facts.agents = agents::ask(client, [node.clone()], &Question::default()).await;
+            Ok(inside::subnet(&facts, &node, prefix))
+        }
+        Place::Across(nodes) => {
+            let subnets: Vec<String> =
+                nodes.iter().flat_map(|node| facts.subnets(node)).map(ToString::to_string).collect();
+            bail!(
+                "{prefix} holds subnets of several nodes ({}): ask for one of {}",
+                some_of(&nodes),
+                some_of(&subnets)
+            )
+        }
+        Place::Node(node) => {
+            let link = Link::note("Node", format!("{} is an address of node {node}", prefix.addr()));
+            let conclusion = "it is reached as any machine of the nodes' network; no route of ours leads there";
+            Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion))
+        }
+        Place::Outside => elsewhere(client, facts, prefix).await,
+    }
+}
+
+/// Neither in a node's subnet nor a node.
+async fn elsewhere(client: &Client, mut facts: Facts, prefix: IpNet) -> Result<Chain> {
+    let services = list::<Service>(client).await?.unwrap_or_default();
+    if let Some(service) = target::service(&services, prefix) {
+        let link = Link::note("Service", format!("{} is the cluster address of Service {service}", prefix.addr()));
+        let conclusion = "pods and nodes reach it; it is an address in the cluster only, and is not advertised";
+        return Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion));
+    }
+    let question = Question { pod: None, to: Some(prefix) };
+    let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
+    facts.agents = agents::ask(client, nodes, &question).await;
+    Ok(outside::judge(&facts, prefix))
+}
+
+/// The pod that has an address, if it is one address and a pod has it.
+async fn pod_at(client: &Client, node: &str, prefix: IpNet) -> Result<Option<PodFacts>> {
+    if prefix.prefix_len() != prefix.max_prefix_len() {
+        return Ok(None);
+    }
+    let on_node = ListParams::default().fields(&format!("spec.nodeName={node}"));
+    let pods: Vec<Pod> = listed(&Api::all(client.clone()), &on_node).await?.unwrap_or_default();
+    let mut pods = pods.iter().map(PodFacts::read).filter(|pod| pod.pod.needs_port());
+    Ok(pods.find(|pod| pod.recorded().iter().chain(&pod.addresses).any(|address| host(*address) == prefix)))
+}

@@ -1,0 +1,129 @@
+//! The way from pods to a destination outside: a route that BGP brought, or the nodes' default route.
+
+use std::collections::BTreeMap;
+
+use ipnet::IpNet;
+use underlay_runtime::report::RouteReport;
+
+use super::advertised::ESTABLISHED;
+use super::chain::{Chain, Link, agent, edges, some_of};
+use crate::cluster::facts::{Agent, Facts};
+
+/// Explains a destination. Every agent was asked for its routes there.
+pub fn judge(facts: &Facts, to: IpNet) -> Chain {
+    let mut links: Vec<Link> = vec![];
+    for node in facts.agents.keys() {
+        if !matches!(facts.agents.get(node), Some(Agent::Told(report)) if report.waiting.is_none()) {
+            links.push(agent(facts, node));
+        }
+    }
+    let groups = group(facts);
+    let learned: Vec<&Way> = groups.keys().filter(|way| way.destination.is_some()).collect();
+    let conclusion = match learned.first() {
+        None => default_route(facts, to),
+        Some(way) => format!("pods reach {to} {}", way.told()),
+    };
+    for (way, nodes) in &groups {
+        links.extend(way.links(facts, nodes, !learned.is_empty()));
+    }
+    Chain::new(to.to_string(), links, conclusion)
+}
+
+/// How a node goes to the destination. Nodes that go the same way are told of together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Way {
+    /// The route that is taken; nothing for the node's default route.
+    destination: Option<IpNet>,
+    hops: String,
+    from: String,
+    refused: Option<String>,
+}
+
+impl Way {
+    fn of(routes: &[RouteReport]) -> Self {
+        let Some(route) = routes.first() else {
+            return Self { destination: None, hops: String::new(), from: String::new(), refused: None };
+        };
+        let hops: Vec<String> =
+            route.next_hops.iter().map(|hop| format!("{} at {}", hop.gateway, hop.link)).collect();
+        let from: Vec<String> = route.from.iter().cloned().collect();
+        Self {
+            destination: Some(route.destination),
+            hops: some_of(&hops),
+            from: if from.is_empty() { String::new() } else { format!(", told by {}", some_of(&from)) },
+            refused: route.refused.clone(),
+        }
+    }
+
+    fn told(&self) -> String {
+        let destination = self.destination.map(|net| net.to_string()).unwrap_or_default();
+        match &self.refused {
+            None => format!("by the learned route {destination} through {}", self.hops),
+            Some(_) => format!("as if {destination} had not been learned"),
+        }
+    }
+
+    fn links(&self, facts: &Facts, nodes: &[String], learned_elsewhere: bool) -> Vec<Link> {
+        let on = format!("on {}", some_of(nodes));
+        let Some(destination) = self.destination else {
+            return nodes.iter().filter_map(|node| unlearned(facts, node, learned_elsewhere)).collect();
+        };
+        let kernel =
+            Link::good("Kernel", format!("{destination} through {} {on}{}", self.hops, self.from));
+        let ovn = match &self.refused {
+            Some(why) => vec![Link::note("OVN", format!("does not use it {on}: {why}"))],
+            None => imported(facts, nodes, &on),
+        };
+        std::iter::once(kernel).chain(ovn).collect()
+    }
+}
+
+fn group(facts: &Facts) -> BTreeMap<Way, Vec<String>> {
+    let mut groups: BTreeMap<Way, Vec<String>> = BTreeMap::new();
+    for node in facts.agents.keys() {
+        if let Some(report) = facts.report(node).filter(|report| report.plan.is_some()) {
+            groups.entry(Way::of(&report.routes)).or_default().push(node.clone());
+        }
+    }
+    groups
+}
+
+/// Whether the gateway routers of these nodes have the route.
+fn imported(facts: &Facts, nodes: &[String], on: &str) -> Vec<Link> {
+    let detail = format!("the gateway routers {on} have it");
+    let judged = nodes.iter().filter_map(|node| facts.report(node));
+    let judged: Vec<Link> = judged.map(|report| edges("OVN", report, &["northbound"], &detail)).collect();
+    let bad: Vec<Link> = judged.iter().filter(|link| link.detail != detail).cloned().collect();
+    if bad.is_empty() { judged.into_iter().take(1).collect() } else { bad }
+}
+
+/// What is to be said of a node that has learned no route to the destination.
+fn unlearned(facts: &Facts, node: &str, learned_elsewhere: bool) -> Option<Link> {
+    const WHAT: &str = "BGP session";
+    let down: Vec<String> = facts
+        .sessions(node)
+        .into_iter()
+        .filter(|(_, state)| *state != ESTABLISHED)
+        .map(|(peer, state)| format!("{peer} is {state}"))
+        .collect();
+    if !down.is_empty() {
+        let hint = "a route is learned over a session that is established";
+        return Some(Link::broken(WHAT, format!("on {node}: {}", some_of(&down)), hint));
+    }
+    learned_elsewhere.then(|| Link::note("Kernel", format!("{node} has learned no route there")))
+}
+
+fn default_route(facts: &Facts, to: IpNet) -> String {
+    let hops = |node: &crate::cluster::facts::NodeFacts| {
+        let gateway = node.node.gateway.as_ref()?;
+        let hops = gateway.next_hops.iter().filter(|hop| hop.is_ipv4() == to.addr().is_ipv4());
+        Some(hops.map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let mut all: Vec<String> = facts.nodes.values().filter_map(hops).flatten().collect();
+    all.sort();
+    all.dedup();
+    if all.is_empty() {
+        return format!("no route to {to} was learned, and no node tells of a default gateway");
+    }
+    format!("no route to {to} was learned: pods leave by their node's default gateway, {}", some_of(&all))
+}

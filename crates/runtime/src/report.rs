@@ -1,0 +1,186 @@
+//! What an agent tells of itself when it is asked, and how it is asked.
+//!
+//! In: a [`Question`] as the query of an address. Out: an [`AgentReport`] as JSON. An answer stays small however many
+//! pods and routes the node has: it counts them, and shows those that were asked for. Agent and asker may be of
+//! different versions: what is missing is read as nothing, what is new is passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+/// The port that agents listen on unless told otherwise.
+pub const AGENT_PORT: u16 = 9411;
+
+/// What to look at more closely.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Question {
+    /// A pod of the node: `NAMESPACE/NAME`.
+    pub pod: Option<String>,
+    /// A destination, for the learned routes that lead there.
+    pub to: Option<IpNet>,
+}
+
+impl Question {
+    /// Reads a query. What makes no sense asks for nothing.
+    pub fn parse(query: &str) -> Self {
+        let mut question = Self::default();
+        for (key, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            match key {
+                "pod" => question.pod = Some(value.to_owned()),
+                "to" => question.to = value.parse().ok(),
+                _ => {}
+            }
+        }
+        question
+    }
+
+    /// Writes a query; names of pods and prefixes have no character that means something there.
+    pub fn render(&self) -> String {
+        let pod = self.pod.as_ref().map(|pod| format!("pod={pod}"));
+        let to = self.to.map(|to| format!("to={to}"));
+        pod.into_iter().chain(to).collect::<Vec<_>>().join("&")
+    }
+}
+
+/// What an agent tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AgentReport {
+    /// The agent's version.
+    pub version: String,
+    /// The node's name.
+    pub node: String,
+    /// What the node waits for before it can carry pods.
+    pub waiting: Option<String>,
+    /// How far each edge is, by name.
+    pub edges: BTreeMap<String, EdgeReport>,
+    /// What is planned; nothing while the node waits for its first plan.
+    pub plan: Option<PlanReport>,
+    /// The pod that was asked for, if the plan has it.
+    pub pod: Option<PodReport>,
+    /// Learned routes to the destination that was asked for, the longest first.
+    pub routes: Vec<RouteReport>,
+    /// What FRR says.
+    pub speaker: SpeakerReport,
+}
+
+/// How far an edge is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EdgeReport {
+    /// Number of the plan it last set out for.
+    pub begun: u64,
+    /// Number of the plan it reached last; 0 is none.
+    pub applied: u64,
+    /// Why the last pass failed, if it did.
+    pub error: Option<String>,
+}
+
+/// What is planned for the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PlanReport {
+    /// The node's subnets of the default network.
+    pub subnets: Vec<IpNet>,
+    /// Whether its pods are told to BGP peers, and so show their own addresses.
+    pub advertised: bool,
+    /// How many pods have addresses.
+    pub pods: usize,
+    /// How many pods have none.
+    pub without_address: usize,
+    /// Why one of them has none.
+    pub address_problem: Option<String>,
+    /// How many routes BGP brought.
+    pub learned: usize,
+    /// How many of them are in OVN.
+    pub imported: usize,
+}
+
+/// A pod of the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PodReport {
+    /// Its identity.
+    pub uid: String,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Whether they are written in its object.
+    pub recorded: bool,
+    /// Why it has none.
+    pub problem: Option<String>,
+}
+
+/// A route that BGP brought into the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RouteReport {
+    /// Where to.
+    pub destination: IpNet,
+    /// Through whom.
+    pub next_hops: Vec<NextHop>,
+    /// Why OVN does not use it; nothing if it does.
+    #[serde(default)]
+    pub refused: Option<String>,
+    /// Peers that told it, where FRR could be asked.
+    #[serde(default)]
+    pub from: BTreeSet<String>,
+}
+
+/// A next hop in the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NextHop {
+    /// The gateway.
+    pub gateway: IpAddr,
+    /// The link it is at.
+    pub link: String,
+}
+
+/// What FRR says when asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SpeakerReport {
+    /// Why it could not be asked.
+    pub problem: Option<String>,
+    /// Its sessions.
+    pub sessions: Vec<SessionReport>,
+    /// For each subnet of the node: the peers that were told of it.
+    pub told: BTreeMap<IpNet, BTreeSet<String>>,
+}
+
+/// A BGP session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SessionReport {
+    /// Its VRF; empty for the default one.
+    pub vrf: String,
+    /// The peer's address or interface.
+    pub peer: String,
+    /// FRR's word for its state.
+    pub state: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_come_back() {
+        for (pod, to) in
+            [(None, None), (Some("a/b.c"), None), (None, Some("fd00::/8")), (Some("a/b"), Some("10.0.0.0/8"))]
+        {
+            let question =
+                Question { pod: pod.map(str::to_owned), to: to.map(|to| to.parse().expect("a prefix")) };
+            assert_eq!(Question::parse(&question.render()), question);
+        }
+        assert_eq!(Question::parse("x=1&to=nowhere&pod"), Question::default());
+    }
+
+    #[test]
+    fn reports_of_other_versions_are_read() {
+        let report: AgentReport =
+            serde_json::from_str(r#"{"node": "a", "new": 1, "plan": {}}"#).expect("read");
+        assert_eq!((report.node.as_str(), report.plan), ("a", Some(PlanReport::default())));
+    }
+}
