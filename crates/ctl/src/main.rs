@@ -3,6 +3,7 @@
 mod cluster;
 mod explain;
 mod lab;
+mod names;
 mod output;
 mod progress;
 mod status;

@@ -28,8 +28,8 @@ impl Question {
         let mut question = Self::default();
         for (key, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match key {
-                "pod" => question.pod = Some(value.to_owned()),
-                "to" => question.to = value.parse().ok(),
+                "pod" => question.pod = Some(plain(value)),
+                "to" => question.to = plain(value).parse().ok(),
                 _ => {}
             }
         }
@@ -42,6 +42,13 @@ impl Question {
         let to = self.to.map(|to| format!("to={to}"));
         pod.into_iter().chain(to).collect::<Vec<_>>().join("&")
     }
+}
+
+/// A value as it was before `kubectl get --raw` wrote these characters by their numbers.
+fn plain(value: &str) -> String {
+    [("%2F", "/"), ("%2f", "/"), ("%3A", ":"), ("%3a", ":")]
+        .iter()
+        .fold(value.to_owned(), |text, (number, character)| text.replace(number, character))
 }
 
 /// What an agent tells.
@@ -174,6 +181,8 @@ mod tests {
                 Question { pod: pod.map(str::to_owned), to: to.map(|to| to.parse().expect("a prefix")) };
             assert_eq!(Question::parse(&question.render()), question);
         }
+        let raw = Question::parse("pod=a%2Fb&to=fd00%3a%3A%2f8");
+        assert_eq!(raw.render(), "pod=a/b&to=fd00::/8");
         assert_eq!(Question::parse("x=1&to=nowhere&pod"), Question::default());
     }
 

@@ -5,12 +5,18 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt;
 use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom};
 use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
 use underlay_api::route_advertisements::{AdvertisementType, NetworkSelectionType};
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
 use underlay_runtime::report::AgentReport;
+use underlay_world::select::picks;
 use underlay_world::{Node, Pod};
+
+/// The state of a session over which routes are exchanged.
+pub const ESTABLISHED: &str = "Established";
 
 /// All that was found out.
 #[derive(Debug, Clone, Default)]
@@ -93,16 +99,33 @@ impl Facts {
         self.advertisements.iter().filter(|object| {
             let mut selectors = object.spec.network_selectors.iter();
             object.spec.advertises(&AdvertisementType::PodNetwork)
-                && selectors
-                    .any(|one| one.network_selection_type == NetworkSelectionType::DefaultNetwork)
+                && selectors.any(|one| one.network_selection_type == NetworkSelectionType::DefaultNetwork)
         })
     }
 
     /// Configurations that were generated for a node.
-    pub fn generated<'a>(&'a self, node: &'a str) -> impl Iterator<Item = (&'a FRRConfiguration, GeneratedFrom)> {
+    pub fn generated<'a>(
+        &'a self,
+        node: &'a str,
+    ) -> impl Iterator<Item = (&'a FRRConfiguration, GeneratedFrom)> {
         self.configurations.iter().filter_map(move |object| {
             let origin = GeneratedFrom::of(&object.metadata).ok()??;
             (origin.node == node).then_some((object, origin))
+        })
+    }
+
+    /// Configurations of users that an advertisement selects and that are for a node: what is generated starts from
+    /// them.
+    pub fn sources<'a>(
+        &'a self,
+        advertisements: &RouteAdvertisements,
+        node: &Node,
+    ) -> impl Iterator<Item = &'a FRRConfiguration> {
+        let fits = |selector: &LabelSelector, labels| picks(selector, labels).unwrap_or(false);
+        self.configurations.iter().filter(move |object| {
+            !object.labels().contains_key(GeneratedFrom::KEY)
+                && fits(&advertisements.spec.frr_configuration_selector, object.labels())
+                && fits(&object.spec.node_selector, &node.labels)
         })
     }
 

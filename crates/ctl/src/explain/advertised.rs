@@ -9,13 +9,13 @@ use underlay_api::conditions;
 use underlay_api::frr::{AllowMode, Neighbor, SUCCESS};
 use underlay_api::route_advertisements::ACCEPTED;
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
-use underlay_world::select::picks;
 
-use super::chain::{Link, some_of};
-use crate::cluster::facts::{Facts, same_peer};
+use super::chain::Link;
+use crate::cluster::facts::{ESTABLISHED, Facts, same_peer};
+use crate::names::some_of;
 
-/// The state of a session over which routes are exchanged.
-pub const ESTABLISHED: &str = "Established";
+/// What to do when nothing happens to an advertisement.
+const MANAGER: &str = "underlay-cluster does that: ask again in a second; if it stays so, is it running?";
 
 /// A peer of a node: VRF, and address or interface.
 type Peer = (String, String);
@@ -65,19 +65,21 @@ fn accepted(wanted: &[&RouteAdvertisements]) -> Link {
     const WHAT: &str = "Advertisement";
     for object in wanted {
         let name = object.name_any();
-        let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let conditions =
+            object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
         let Some(condition) = conditions::get(conditions, ACCEPTED) else {
-            let hint = "underlay-cluster does that: is it running?";
-            return Link::broken(WHAT, format!("RouteAdvertisements {name} was not looked at yet"), hint);
+            return Link::broken(WHAT, format!("RouteAdvertisements {name} was not looked at yet"), MANAGER);
         };
         if condition.observed_generation.is_some_and(|seen| object.metadata.generation > Some(seen)) {
-            let hint = "underlay-cluster does that: is it running?";
             let detail = format!("RouteAdvertisements {name} was not looked at since it changed");
-            return Link::broken(WHAT, detail, hint);
+            return Link::broken(WHAT, detail, MANAGER);
         }
         if condition.status != "True" {
             let detail = format!("RouteAdvertisements {name} is not accepted: {}", condition.message);
-            let hint = format!("what was advertised before stays; change {name} or what it waits for");
+            let hint = match condition.reason.as_str() {
+                "ConfigurationError" => "correct it; until then, what was advertised before stays",
+                _ => "bring what it waits for, or change it",
+            };
             return Link::broken(WHAT, detail, hint);
         }
     }
@@ -94,7 +96,8 @@ fn configured(facts: &Facts, node: &str, wanted: &[&RouteAdvertisements]) -> Lin
     }
     let lacking = |subnet: &&IpNet| !generated.iter().any(|object| has(object, subnet));
     if let Some(subnet) = facts.subnets(node).iter().find(lacking) {
-        let hint = "has it a neighbour that speaks this address family? else underlay-cluster's log tells more";
+        let hint =
+            "has it a neighbour that speaks this address family? else underlay-cluster's log tells more";
         return Link::broken(WHAT, format!("none that was generated for {node} has {subnet}"), hint);
     }
     let names: Vec<String> = generated.iter().map(|object| key(object)).collect();
@@ -105,15 +108,10 @@ fn configured(facts: &Facts, node: &str, wanted: &[&RouteAdvertisements]) -> Lin
 /// Why nothing was generated for a node.
 fn missing(facts: &Facts, node: &str, wanted: &[&RouteAdvertisements]) -> Link {
     const WHAT: &str = "FRRConfiguration";
-    let labels = facts.nodes.get(node).map(|facts| facts.node.labels.clone()).unwrap_or_default();
-    let selected = |object: &FRRConfiguration| {
-        wanted.iter().any(|one| {
-            picks(&one.spec.frr_configuration_selector, object.labels()).unwrap_or(false)
-        })
-    };
-    let mut sources = facts.configurations.iter().filter(|object| selected(object));
-    let covers = |object: &FRRConfiguration| picks(&object.spec.node_selector, &labels).unwrap_or(false);
-    match sources.find(|object| covers(object)) {
+    let found = facts.nodes.get(node).map(|facts| &facts.node);
+    let source =
+        wanted.iter().zip(found.into_iter().cycle()).find_map(|(one, node)| facts.sources(one, node).next());
+    match source {
         None => Link::broken(
             WHAT,
             format!("none that the RouteAdvertisements selects is for node {node}"),
@@ -168,7 +166,9 @@ fn sessions(
     }
     for (peer, state) in down {
         let state = state.unwrap_or("not there");
-        let hint = format!("does {peer} answer, expect this node as neighbour, with the same AS numbers and password?");
+        let hint = format!(
+            "does {peer} answer, expect this node as neighbour, with the same AS numbers and password?"
+        );
         links.push(Link::broken(WHAT, format!("from {node} to {peer} is {state}"), hint));
     }
     up

@@ -113,7 +113,9 @@ pub fn agent(facts: &Facts, node: &str) -> Link {
 pub fn edges(what: &str, report: &AgentReport, names: &[&str], detail: &str) -> Link {
     for name in names {
         match report.edges.get(*name) {
-            None => return Link::unknown(what, format!("the agent of {} does not tell of {name}", report.node)),
+            None => {
+                return Link::unknown(what, format!("the agent of {} does not tell of {name}", report.node));
+            }
             Some(EdgeReport { error: Some(error), .. }) => {
                 let hint = format!("the agent tries again by itself; its log on {} tells more", report.node);
                 return Link::broken(what, format!("{name} on {} failed: {error}", report.node), hint);
@@ -126,13 +128,4 @@ pub fn edges(what: &str, report: &AgentReport, names: &[&str], detail: &str) -> 
         }
     }
     Link::good(what, detail)
-}
-
-/// Names, as many as one likes to read.
-pub fn some_of(names: &[String]) -> String {
-    const MANY: usize = 5;
-    match names.len().checked_sub(MANY) {
-        Some(more @ 1..) => format!("{} and {more} more", names[..MANY].join(", ")),
-        _ => names.join(", "),
-    }
 }

@@ -6,6 +6,7 @@ use underlay_net::names::pod_port;
 use super::advertised;
 use super::chain::{Chain, Link, agent, edges};
 use crate::cluster::facts::{Facts, PodFacts};
+use crate::names::short;
 
 /// Explains a pod.
 pub fn pod(facts: &Facts, pod: &PodFacts) -> Chain {
@@ -22,7 +23,11 @@ pub fn pod(facts: &Facts, pod: &PodFacts) -> Chain {
     }
     if !pod.pod.needs_port() {
         let detail = format!("it ended ({}): its addresses are free for others", pod.phase);
-        return Chain::new(subject, vec![object, Link::note("Network", detail)], "it is not on the network any more");
+        return Chain::new(
+            subject,
+            vec![object, Link::note("Network", detail)],
+            "it is not on the network any more",
+        );
     }
     let node = &pod.pod.node;
     let mut links = vec![object, placed(facts, node), agent(facts, node), addresses(facts, pod)];
@@ -38,7 +43,7 @@ pub fn subnet(facts: &Facts, node: &str, prefix: IpNet) -> Chain {
         links.insert(0, Link::note("Pod", format!("no pod has the address {}", prefix.addr())));
     }
     let conclusion = outwards(facts, node, &mut links);
-    Chain::new(format!("{prefix}, in the subnet of node {node}"), links, conclusion)
+    Chain::new(format!("{}, in the subnet of node {node}", short(prefix)), links, conclusion)
 }
 
 fn object(pod: &PodFacts) -> Link {
@@ -46,7 +51,8 @@ fn object(pod: &PodFacts) -> Link {
     let key = &pod.pod.key;
     if pod.pod.node.is_empty() {
         let why = pod.unscheduled.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
-        let hint = format!("kubectl describe pod -n {} {} tells what the scheduler misses", key.namespace, key.name);
+        let hint =
+            format!("kubectl describe pod -n {} {} tells what the scheduler misses", key.namespace, key.name);
         return Link::broken(WHAT, format!("it is on no node yet{why}"), hint);
     }
     Link::good(WHAT, format!("{} on node {}", pod.phase, pod.pod.node))
@@ -55,9 +61,14 @@ fn object(pod: &PodFacts) -> Link {
 /// Whether a node has its part of the pods' network.
 fn placed(facts: &Facts, node: &str) -> Link {
     const WHAT: &str = "Node";
-    let hint = "underlay-cluster gives nodes their numbers and subnets: is it running, and what does its log say?";
+    let hint =
+        "underlay-cluster gives nodes their numbers and subnets: is it running, and what does its log say?";
     let Some(found) = facts.nodes.get(node) else {
-        return Link::broken(WHAT, format!("there is no node {node}"), "its kubelet registers it: is it running?");
+        return Link::broken(
+            WHAT,
+            format!("there is no node {node}"),
+            "its kubelet registers it: is it running?",
+        );
     };
     let subnets: Vec<String> = facts.subnets(node).iter().map(ToString::to_string).collect();
     match (&found.node.id, found.node.problems.first()) {
@@ -76,7 +87,11 @@ fn addresses(facts: &Facts, pod: &PodFacts) -> Link {
     let report = facts.report(node);
     let told = report.and_then(|report| report.pod.as_ref());
     if let Some(problem) = told.and_then(|told| told.problem.as_ref()) {
-        return Link::broken(WHAT, problem, "free addresses on the node, or let the pod be scheduled elsewhere");
+        return Link::broken(
+            WHAT,
+            problem,
+            "free addresses on the node, or let the pod be scheduled elsewhere",
+        );
     }
     if recorded.is_empty() {
         let failure = report.and_then(|report| report.edges.get("pod-records")?.error.as_ref());
@@ -92,7 +107,9 @@ fn addresses(facts: &Facts, pod: &PodFacts) -> Link {
         let detail = format!("{text} are recorded, but its container was given {strange}");
         return Link::broken(WHAT, detail, "delete the pod: its successor is connected as recorded");
     }
-    if let Some(strange) = recorded.iter().find(|one| !facts.subnets(node).iter().any(|net| net.contains(*one))) {
+    if let Some(strange) =
+        recorded.iter().find(|one| !facts.subnets(node).iter().any(|net| net.contains(*one)))
+    {
         let detail = format!("{strange} is recorded, which is in no subnet of node {node}");
         return Link::broken(WHAT, detail, "delete the pod: its successor is given an address of the node");
     }
@@ -108,7 +125,8 @@ fn port(facts: &Facts, pod: &PodFacts) -> Link {
     };
     match &report.pod {
         None => {
-            let hint = "the agent hears of pods from the API server: ask again in a second, then look at its log";
+            let hint =
+                "the agent hears of pods from the API server: ask again in a second, then look at its log";
             Link::broken(WHAT, format!("the agent of {} has not planned for it", report.node), hint)
         }
         Some(told) if told.uid != pod.pod.uid && told.problem.is_none() => {
@@ -146,7 +164,11 @@ fn bridge(facts: &Facts, node: &str) -> Link {
     if plan.advertised != generated {
         let (is, should) = if generated { ("still", "no longer") } else { ("no longer", "still") };
         let detail = format!("pods of {node} are {is} hidden behind its address, and should {should} be");
-        return Link::broken(WHAT, detail, "ask again in a second; if it stays so, the agent's log tells more");
+        return Link::broken(
+            WHAT,
+            detail,
+            "ask again in a second; if it stays so, the agent's log tells more",
+        );
     }
     let detail = if plan.advertised {
         "pods keep their addresses on the way out, and br-ex lets the world in to them"

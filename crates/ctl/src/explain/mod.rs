@@ -26,8 +26,9 @@ use underlay_runtime::report::Question;
 
 use crate::cluster::facts::{Facts, PodFacts};
 use crate::cluster::{Access, agents, list, listed, patiently, read};
+use crate::names::some_of;
 use crate::output::Output;
-use chain::{Chain, Link, some_of};
+use chain::{Chain, Link};
 use target::{Place, Target};
 
 #[derive(Debug, Args)]
@@ -65,7 +66,8 @@ pub fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
 
 async fn explain_pod(client: &Client, namespace: &str, name: &str) -> Result<Chain> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let object = patiently("the pod", api.get_opt(name)).await?.context("asking the API server for the pod")?;
+    let object =
+        patiently("the pod", api.get_opt(name)).await?.context("asking the API server for the pod")?;
     let Some(object) = object else {
         bail!(
             "there is no pod {namespace}/{name}: write NAMESPACE/NAME, or -n NAMESPACE; kubectl get pods -A lists them"
@@ -93,8 +95,9 @@ async fn explain_prefix(client: &Client, prefix: IpNet) -> Result<Chain> {
             Ok(inside::subnet(&facts, &node, prefix))
         }
         Place::Across(nodes) => {
+            let subnets = nodes.iter().flat_map(|node| facts.subnets(node));
             let subnets: Vec<String> =
-                nodes.iter().flat_map(|node| facts.subnets(node)).map(ToString::to_string).collect();
+                subnets.filter(|subnet| prefix.contains(*subnet)).map(ToString::to_string).collect();
             bail!(
                 "{prefix} holds subnets of several nodes ({}): ask for one of {}",
                 some_of(&nodes),
@@ -103,7 +106,8 @@ async fn explain_prefix(client: &Client, prefix: IpNet) -> Result<Chain> {
         }
         Place::Node(node) => {
             let link = Link::note("Node", format!("{} is an address of node {node}", prefix.addr()));
-            let conclusion = "it is reached as any machine of the nodes' network; no route of ours leads there";
+            let conclusion =
+                "it is reached as any machine of the nodes' network; no route of ours leads there";
             Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion))
         }
         Place::Outside => elsewhere(client, facts, prefix).await,
@@ -114,8 +118,10 @@ async fn explain_prefix(client: &Client, prefix: IpNet) -> Result<Chain> {
 async fn elsewhere(client: &Client, mut facts: Facts, prefix: IpNet) -> Result<Chain> {
     let services = list::<Service>(client).await?.unwrap_or_default();
     if let Some(service) = target::service(&services, prefix) {
-        let link = Link::note("Service", format!("{} is the cluster address of Service {service}", prefix.addr()));
-        let conclusion = "pods and nodes reach it; it is an address in the cluster only, and is not advertised";
+        let link =
+            Link::note("Service", format!("{} is the cluster address of Service {service}", prefix.addr()));
+        let conclusion =
+            "pods and nodes reach it; it is an address in the cluster only, and is not advertised";
         return Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion));
     }
     let question = Question { pod: None, to: Some(prefix) };

@@ -1,13 +1,13 @@
 //! The way from pods to a destination outside: a route that BGP brought, or the nodes' default route.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
 use underlay_runtime::report::RouteReport;
 
-use super::advertised::ESTABLISHED;
-use super::chain::{Chain, Link, agent, edges, some_of};
-use crate::cluster::facts::{Agent, Facts};
+use super::chain::{Chain, Link, agent, edges};
+use crate::cluster::facts::{Agent, ESTABLISHED, Facts, NodeFacts};
+use crate::names::{short, some_of};
 
 /// Explains a destination. Every agent was asked for its routes there.
 pub fn judge(facts: &Facts, to: IpNet) -> Chain {
@@ -21,12 +21,12 @@ pub fn judge(facts: &Facts, to: IpNet) -> Chain {
     let learned: Vec<&Way> = groups.keys().filter(|way| way.destination.is_some()).collect();
     let conclusion = match learned.first() {
         None => default_route(facts, to),
-        Some(way) => format!("pods reach {to} {}", way.told()),
+        Some(way) => format!("pods reach {} {}", short(to), way.told()),
     };
     for (way, nodes) in &groups {
         links.extend(way.links(facts, nodes, !learned.is_empty()));
     }
-    Chain::new(to.to_string(), links, conclusion)
+    Chain::new(short(to), links, conclusion)
 }
 
 /// How a node goes to the destination. Nodes that go the same way are told of together.
@@ -35,22 +35,21 @@ struct Way {
     /// The route that is taken; nothing for the node's default route.
     destination: Option<IpNet>,
     hops: String,
-    from: String,
+    from: BTreeSet<String>,
     refused: Option<String>,
 }
 
 impl Way {
     fn of(routes: &[RouteReport]) -> Self {
         let Some(route) = routes.first() else {
-            return Self { destination: None, hops: String::new(), from: String::new(), refused: None };
+            return Self { destination: None, hops: String::new(), from: BTreeSet::new(), refused: None };
         };
         let hops: Vec<String> =
             route.next_hops.iter().map(|hop| format!("{} at {}", hop.gateway, hop.link)).collect();
-        let from: Vec<String> = route.from.iter().cloned().collect();
         Self {
             destination: Some(route.destination),
             hops: some_of(&hops),
-            from: if from.is_empty() { String::new() } else { format!(", told by {}", some_of(&from)) },
+            from: route.from.clone(),
             refused: route.refused.clone(),
         }
     }
@@ -68,13 +67,34 @@ impl Way {
         let Some(destination) = self.destination else {
             return nodes.iter().filter_map(|node| unlearned(facts, node, learned_elsewhere)).collect();
         };
-        let kernel =
-            Link::good("Kernel", format!("{destination} through {} {on}{}", self.hops, self.from));
+        let kernel = Link::good("Kernel", format!("{destination} through {} {on}{}", self.hops, self.from));
         let ovn = match &self.refused {
             Some(why) => vec![Link::note("OVN", format!("does not use it {on}: {why}"))],
             None => imported(facts, nodes, &on),
         };
-        std::iter::once(kernel).chain(ovn).collect()
+        self.session(facts, nodes).into_iter().chain([kernel]).chain(ovn).collect()
+    }
+}
+
+impl Way {
+    /// Whether those who told of the route can still be heard.
+    fn session(&self, facts: &Facts, nodes: &[String]) -> Option<Link> {
+        const WHAT: &str = "BGP session";
+        let peers: Vec<String> = self.from.iter().cloned().collect();
+        let destination = self.destination.filter(|_| !peers.is_empty())?;
+        let lost: Vec<String> = nodes
+            .iter()
+            .flat_map(|node| peers.iter().map(move |peer| (node, peer)))
+            .filter_map(|(node, peer)| Some((node, peer, facts.session(node, "", peer)?)))
+            .filter(|(_, _, state)| *state != ESTABLISHED)
+            .map(|(node, peer, state)| format!("from {node} to {peer} is {state}"))
+            .collect();
+        if lost.is_empty() {
+            return Some(Link::good(WHAT, format!("{} told of {destination}", some_of(&peers))));
+        }
+        let hint =
+            "the routes of a lost session are kept until the peer had time to restart, and then withdrawn";
+        Some(Link::broken(WHAT, some_of(&lost), hint))
     }
 }
 
@@ -113,10 +133,11 @@ fn unlearned(facts: &Facts, node: &str, learned_elsewhere: bool) -> Option<Link>
     learned_elsewhere.then(|| Link::note("Kernel", format!("{node} has learned no route there")))
 }
 
-fn default_route(facts: &Facts, to: IpNet) -> String {
-    let hops = |node: &crate::cluster::facts::NodeFacts| {
+fn default_route(facts: &Facts, net: IpNet) -> String {
+    let to = short(net);
+    let hops = |node: &NodeFacts| {
         let gateway = node.node.gateway.as_ref()?;
-        let hops = gateway.next_hops.iter().filter(|hop| hop.is_ipv4() == to.addr().is_ipv4());
+        let hops = gateway.next_hops.iter().filter(|hop| hop.is_ipv4() == net.addr().is_ipv4());
         Some(hops.map(ToString::to_string).collect::<Vec<_>>())
     };
     let mut all: Vec<String> = facts.nodes.values().filter_map(hops).flatten().collect();

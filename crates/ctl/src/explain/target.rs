@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn words_are_pods_addresses_and_prefixes() {
         let prefix = |text: &str| Target::Prefix(text.parse().unwrap());
-        let pod = |namespace: Option<&str>, name: &str| Target::Pod(namespace.map(str::to_owned), name.to_owned());
+        let pod =
+            |namespace: Option<&str>, name: &str| Target::Pod(namespace.map(str::to_owned), name.to_owned());
         for (text, want) in [
             ("web", pod(None, "web")),
             ("web-7d.x1", pod(None, "web-7d.x1")),

@@ -8,10 +8,8 @@ use underlay_api::frr::SUCCESS;
 use underlay_api::route_advertisements::{ACCEPTED, READY};
 use underlay_runtime::report::AgentReport;
 
-use crate::cluster::facts::{Agent, Facts, NodeFacts, Readiness};
-
-/// The state of a session over which routes are exchanged.
-const ESTABLISHED: &str = "Established";
+use crate::cluster::facts::{Agent, ESTABLISHED, Facts, NodeFacts, Readiness};
+use crate::names::some_of;
 
 /// A cluster on one screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -87,6 +85,7 @@ pub fn judge(facts: &Facts) -> Overview {
         of_node(facts, node, &mut overview.problems);
     }
     overview.problems.extend(facts.advertisements.iter().filter_map(of_advertisement));
+    overview.problems.extend(facts.of_default_network().filter_map(|object| uncovered(facts, object)));
     overview
 }
 
@@ -136,18 +135,19 @@ fn of_node(facts: &Facts, NodeFacts { node, readiness }: &NodeFacts, problems: &
             let hint = "is underlay-agent running there, with port 9411 open to the API server?";
             add(format!("its agent cannot be reached: {why}"), hint);
         }
-        Some(Agent::Told(report)) => of_agent(report, &mut add),
+        Some(Agent::Told(report)) => of_agent(report, facts.speakers.contains_key(&node.name), &mut add),
         Some(Agent::Forbidden) | None => {}
     }
     of_speaker(facts, &node.name, &mut add);
 }
 
-fn of_agent(report: &AgentReport, add: &mut impl FnMut(String, &str)) {
+/// Where FRR's state is told in an object, it is not told twice.
+fn of_agent(report: &AgentReport, speaker_told: bool, add: &mut impl FnMut(String, &str)) {
     let log = "the log of underlay-agent there tells more";
     if let Some(what) = &report.waiting {
         add(format!("its agent waits for {what}"), log);
     }
-    for (name, edge) in &report.edges {
+    for (name, edge) in report.edges.iter().filter(|(name, _)| !speaker_told || *name != "frr") {
         if let Some(error) = &edge.error {
             add(format!("{name} failed: {error}"), log);
         }
@@ -199,4 +199,17 @@ fn of_advertisement(object: &RouteAdvertisements) -> Option<Problem> {
     let ready = get(conditions, READY).filter(|ready| ready.status == "False")?;
     let hint = "kubectl underlay explain PREFIX tells which link is broken";
     Some(problem(&about, format!("is not ready: {}", ready.message), hint))
+}
+
+/// Nodes that no FRRConfiguration covers tell nobody of their pods.
+fn uncovered(facts: &Facts, object: &RouteAdvertisements) -> Option<Problem> {
+    let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let nodes = facts.nodes.values().filter(|node| facts.sources(object, &node.node).next().is_none());
+    let names: Vec<String> = nodes.map(|node| node.node.name.clone()).collect();
+    if names.is_empty() || !is_true(conditions, ACCEPTED) {
+        return None;
+    }
+    let about = format!("RouteAdvertisements {}", object.name_any());
+    let what = format!("no FRRConfiguration that it selects is for {}", some_of(&names));
+    Some(problem(&about, what, "create one with the BGP neighbours of these nodes"))
 }

@@ -51,7 +51,11 @@ fn node_row(node: &NodeRow) -> [String; 7] {
         node.subnets.join(", "),
         verdict(node.agent == "ready", &short(&node.agent)),
         node.advertised.map(|yes| if yes { "yes" } else { "no" }).unwrap_or_default().to_owned(),
-        if node.sessions == 0 { "-".to_owned() } else { verdict(node.sessions_up == node.sessions, &sessions) },
+        if node.sessions == 0 {
+            "-".to_owned()
+        } else {
+            verdict(node.sessions_up == node.sessions, &sessions)
+        },
     ]
 }
 

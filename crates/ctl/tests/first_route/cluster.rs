@@ -86,7 +86,12 @@ pub fn pods(lab: &LabUnderTest) -> Vec<Pod> {
     let pod = |pod: &Value| Pod {
         name: text(&pod["metadata"]["name"]),
         node: text(&pod["spec"]["nodeName"]),
-        addresses: pod["status"]["podIPs"].as_array().into_iter().flatten().map(|ip| text(&ip["ip"])).collect(),
+        addresses: pod["status"]["podIPs"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|ip| text(&ip["ip"]))
+            .collect(),
     };
     let list = get(lab, &["pods", "--selector=app=web"]);
     list["items"].as_array().into_iter().flatten().map(pod).collect()
@@ -166,7 +171,13 @@ pub fn source_seen_outside(lab: &LabUnderTest, pod: &Pod, outside: &str) -> Stri
 }
 
 /// Waits until a machine's text has something in it.
-pub fn wait_for_text(lab: &LabUnderTest, what: &str, machine: &str, command: &[&str], has: impl Fn(&str) -> bool) {
+pub fn wait_for_text(
+    lab: &LabUnderTest,
+    what: &str,
+    machine: &str,
+    command: &[&str],
+    has: impl Fn(&str) -> bool,
+) {
     wait_for(what, PATIENCE, || {
         let text = lab.exec(machine, command).result()?;
         if has(&text) { Ok(()) } else { Err(text) }

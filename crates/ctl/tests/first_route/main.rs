@@ -1,5 +1,6 @@
 //! One manifest, one packet, through the whole system: pods of a real cluster on the routed network.
 
+mod advertise;
 mod cluster;
 mod reach;
 
@@ -17,6 +18,11 @@ const STEPS: &[Step] = &[
     ("a service without endpoints refuses", reach::a_service_without_endpoints_refuses),
     ("pods leave with the node's address", reach::pods_leave_with_the_nodes_address),
     ("pods are not reached from outside", reach::pods_are_not_reached_from_outside),
+    ("an advertisement: the router learns the way", advertise::the_router_learns_the_way),
+    ("an advertisement: pods are reached from outside", advertise::pods_are_reached_from_outside),
+    ("an advertisement: pods leave with their own address", advertise::pods_leave_with_their_own_address),
+    ("what the router announces reaches OVN", advertise::learned_routes_reach_ovn),
+    ("without the advertisement all is as before", advertise::everything_is_taken_back),
 ];
 
 fn carry_out(lab: &LabUnderTest, steps: &[Step]) {

@@ -45,7 +45,8 @@ fn stream(lab: &LabUnderTest, from: &Pod, to: &Pod) {
              sha256sum < /tmp/sent"
         );
         let sent = in_pod(lab, from, &["sh", "-c", &send]).expect("a sender");
-        let received = in_pod(lab, to, &["sh", "-c", &format!("sleep 0.2; cat /tmp/sum{port}")]).expect("a sum");
+        let received =
+            in_pod(lab, to, &["sh", "-c", &format!("sleep 0.2; cat /tmp/sum{port}")]).expect("a sum");
         assert_eq!(received.split(' ').next(), sent.split(' ').next(), "{address}");
     }
 }

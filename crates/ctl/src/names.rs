@@ -1,0 +1,21 @@
+//! How lists and prefixes are written for people.
+
+use ipnet::IpNet;
+
+/// Names, as many as one likes to read.
+pub fn some_of(names: &[String]) -> String {
+    const MANY: usize = 5;
+    match names.len().checked_sub(MANY) {
+        Some(more @ 1..) => format!("{} and {more} more", names[..MANY].join(", ")),
+        _ => names.join(", "),
+    }
+}
+
+/// A prefix, or the address that it is.
+pub fn short(prefix: IpNet) -> String {
+    if prefix.prefix_len() == prefix.max_prefix_len() {
+        prefix.addr().to_string()
+    } else {
+        prefix.to_string()
+    }
+}
