@@ -25,10 +25,21 @@ pub struct Topology {
 pub struct Kubernetes {
     /// Whether nodes run kubelet and containerd.
     pub kubelets: bool,
+    /// Who gives pods their network.
+    pub cni: Cni,
     /// One per family; every node gets its part.
     pub pod_subnets: Vec<IpNet>,
     /// One per family.
     pub service_subnets: Vec<IpNet>,
+}
+
+/// Who gives pods their network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cni {
+    /// Underlay: its agents, its cluster manager and its resources are there.
+    Underlay,
+    /// Nobody, until somebody installs a plugin. Nodes are not ready before.
+    None,
 }
 
 /// A network and mount namespace that behaves like a computer.
@@ -170,6 +181,11 @@ impl Machine {
 }
 
 impl Kubernetes {
+    /// Whether Underlay runs: without kubelets there are no pods for it to serve.
+    pub fn runs_underlay(&self) -> bool {
+        self.kubelets && self.cni == Cni::Underlay
+    }
+
     /// The part of the pod subnets that the node with this index gets: a /24 and a /64.
     pub fn pod_subnets_of(&self, index: usize) -> Vec<IpNet> {
         self.pod_subnets

@@ -301,6 +301,13 @@ const MISTAKES: &[Mistake] = &[
         says: &["not an address", "write it like 172.30.0.1"],
     },
     Mistake {
+        what: "a plugin that is not known",
+        right: "kubernetes:\n",
+        wrong: "kubernetes:\n  cni: bridge\n",
+        line: 2,
+        says: &["\"bridge\" gives pods no network", "write underlay, or none"],
+    },
+    Mistake {
         what: "a name left out",
         right: "  - name: worker\n",
         wrong: "  - gateways: []\n",

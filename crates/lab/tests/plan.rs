@@ -72,8 +72,11 @@ link set outside.0 master uplink addrgenmode none up
 const SWITCH: [&str; 2] = ["ovsdb-server", "ovs-vswitchd"];
 const ZONE: [&str; 4] = ["ovn-nb", "ovn-sb", "ovn-northd", "ovn-controller"];
 const FRR: [&str; 4] = ["mgmtd", "zebra", "bgpd", "bfdd"];
-const WORKER: [&str; 2] = ["containerd", "kubelet"];
-const CONTROL_PLANE: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+const WORKER: [&str; 3] = ["containerd", "kubelet", "underlay-agent"];
+const CONTROL_PLANE: [&str; 5] =
+    ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "underlay-cluster"];
+/// What a control plane has without anything of ours.
+const BARE_CONTROL_PLANE: usize = 4;
 
 /// Plans a file as it would be planned on the running kernel.
 fn planned(text: &str) -> LabPlan {
@@ -197,7 +200,7 @@ fn every_machine_has_its_daemons() {
     assert_eq!(names("control"), sorted(&[node.as_slice(), &[&CONTROL_PLANE]].concat()));
     assert_eq!(names("tor"), sorted(&[&FRR]));
     assert_eq!(names("outside"), sorted(&[]));
-    assert_eq!(plan.daemons(), 3 * 12 + 4 + 4);
+    assert_eq!(plan.daemons(), 3 * 13 + 5 + 4);
 }
 
 #[test]
@@ -206,7 +209,19 @@ fn without_kubelets_the_rest_stays() {
     assert!(!daemons(&plan, "worker1").keys().any(|name| WORKER.contains(name)));
     assert!(daemons(&plan, "worker1").contains_key("ovn-controller"));
     assert!(daemons(&plan, "control").contains_key("kube-apiserver"));
-    assert_eq!(plan.daemons(), 3 * 10 + 4 + 4);
+    assert_eq!(plan.daemons(), 3 * 10 + BARE_CONTROL_PLANE + 4);
+}
+
+#[test]
+fn without_a_network_for_pods_nothing_of_ours_runs_and_nobody_waits_for_it() {
+    let plan = planned(&DEFAULT.replace("kubernetes:\n", "kubernetes:\n  cni: none\n"));
+    for node in ["control", "worker1"] {
+        assert!(!daemons(&plan, node).keys().any(|name| name.starts_with("underlay-")));
+        assert!(daemons(&plan, node).contains_key("kubelet"));
+    }
+    let steps = format!("{:?}", plan.machines.iter().map(|machine| &machine.steps).collect::<Vec<_>>());
+    assert!(steps.contains("--for=create") && !steps.contains("--for=condition=Ready"));
+    assert!(file(&plan, "worker1", "/etc/frr/frr.conf").contains("router bgp 64512"));
 }
 
 #[test]
@@ -226,13 +241,9 @@ fn a_switch_that_comes_back_gets_its_addresses_back() {
         "address replace fd00:172:30::11/64 dev br-ex nodad",
         "route replace default via 172.30.0.1",
         "route replace default via fd00:172:30::1",
-        // Pods of the other nodes, and not its own.
-        "route replace 10.244.0.0/24 via 172.30.0.10",
-        "route replace fd00:10:244:2::/64 via fd00:172:30::12",
     ] {
         assert!(lines.contains(&wanted), "{wanted:?} is not in {lines:#?}");
     }
-    assert!(!lines.iter().any(|line| line.contains("10.244.1.0/24")), "{lines:#?}");
 }
 
 #[test]

@@ -118,8 +118,8 @@ impl Facts {
     /// them.
     pub fn sources<'a>(
         &'a self,
-        advertisements: &RouteAdvertisements,
-        node: &Node,
+        advertisements: &'a RouteAdvertisements,
+        node: &'a Node,
     ) -> impl Iterator<Item = &'a FRRConfiguration> {
         let fits = |selector: &LabelSelector, labels| picks(selector, labels).unwrap_or(false);
         self.configurations.iter().filter(move |object| {

@@ -5,6 +5,8 @@
 
 pub mod agents;
 pub mod facts;
+#[cfg(test)]
+pub mod scene;
 
 use std::path::PathBuf;
 use std::time::Duration;

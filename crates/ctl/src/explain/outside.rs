@@ -67,7 +67,7 @@ impl Way {
         let Some(destination) = self.destination else {
             return nodes.iter().filter_map(|node| unlearned(facts, node, learned_elsewhere)).collect();
         };
-        let kernel = Link::good("Kernel", format!("{destination} through {} {on}{}", self.hops, self.from));
+        let kernel = Link::good("Kernel", format!("{destination} through {} {on}", self.hops));
         let ovn = match &self.refused {
             Some(why) => vec![Link::note("OVN", format!("does not use it {on}: {why}"))],
             None => imported(facts, nodes, &on),

@@ -1,1 +1,78 @@
+//! Everything that can be wrong is a problem, and nothing else is.
 
+use super::judge::{Overview, judge};
+use crate::cluster::facts::{Agent, Facts, Readiness};
+use crate::cluster::scene::{report, well};
+
+fn problems(change: impl FnOnce(&mut Facts)) -> Vec<String> {
+    let mut facts = well();
+    change(&mut facts);
+    judge(&facts).problems.into_iter().map(|problem| format!("{}: {}", problem.about, problem.what)).collect()
+}
+
+#[test]
+fn a_cluster_that_is_well_has_no_problems() {
+    let Overview { nodes, advertisements, problems } = judge(&well());
+    assert_eq!(problems, []);
+    assert_eq!(nodes.len(), 2);
+    let one = &nodes[0];
+    assert_eq!((one.name.as_str(), one.ready, one.id, one.agent.as_str()), ("one", true, Some(2), "ready"));
+    assert_eq!((one.advertised, one.sessions_up, one.sessions), (Some(true), 2, 2));
+    assert_eq!(one.subnets, ["10.244.2.0/24", "fd00:10:244:2::/64"]);
+    assert_eq!((advertisements[0].name.as_str(), advertisements[0].status.as_str()), ("default", "Accepted"));
+}
+
+#[test]
+fn what_is_wrong_with_nodes_is_a_problem() {
+    let silent =
+        problems(|facts| drop(facts.agents.insert("one".to_owned(), Agent::Silent("refused".to_owned()))));
+    assert_eq!(silent, ["node one: its agent cannot be reached: refused"]);
+    let forbidden = problems(|facts| {
+        facts.agents.values_mut().for_each(|agent| *agent = Agent::Forbidden);
+    });
+    assert_eq!(forbidden, ["agents: you may not ask them"], "one problem, however many agents");
+    let waiting = problems(|facts| report(facts, "two").waiting = Some("the switch".to_owned()));
+    assert_eq!(waiting, ["node two: its agent waits for the switch"]);
+    let failed = problems(|facts| {
+        report(facts, "two").edges.get_mut("flows").unwrap().error = Some("no bridge".to_owned());
+    });
+    assert_eq!(failed, ["node two: flows failed: no bridge"]);
+    let full = problems(|facts| {
+        report(facts, "two").plan.as_mut().unwrap().address_problem = Some("a/b: none is left".to_owned());
+    });
+    assert_eq!(full, ["node two: a pod has no address: a/b: none is left"]);
+    let unready = problems(|facts| {
+        facts.nodes.get_mut("one").unwrap().readiness = Readiness::NotReady("no CNI".to_owned());
+    });
+    assert_eq!(unready, ["node one: is not ready: no CNI"]);
+    let bare = problems(|facts| facts.nodes.get_mut("one").unwrap().node.id = None);
+    assert_eq!(bare, ["node one: has no subnet for pods"]);
+    assert_eq!(
+        problems(|facts| *facts = Facts { missing: vec!["things.example".to_owned()], ..Facts::default() }),
+        ["things.example: the API server does not know this resource", "cluster: it has no nodes"]
+    );
+}
+
+#[test]
+fn what_is_wrong_with_advertising_is_a_problem() {
+    let down = problems(|facts| facts.sessions[1].bgp_status = "Active".to_owned());
+    assert_eq!(down, ["node one: the BGP session to fd00:172:30::1 is Active"]);
+    let refused =
+        problems(|facts| facts.speakers.get_mut("one").unwrap().last_reload_result = "no".to_owned());
+    assert_eq!(refused, ["node one: FRR did not take the last change: no"]);
+    assert_eq!(
+        problems(|facts| facts.advertisements[0].status = None),
+        ["RouteAdvertisements default: was not looked at yet"]
+    );
+    let rejected = problems(|facts| {
+        let condition = &mut facts.advertisements[0].status.as_mut().unwrap().conditions[0];
+        condition.status = "False".to_owned();
+        condition.message = "no".to_owned();
+    });
+    assert_eq!(rejected, ["RouteAdvertisements default: is not accepted: no"]);
+    let uncovered = problems(|facts| {
+        let only = facts.configurations[1].spec.node_selector.clone();
+        facts.configurations[0].spec.node_selector = only;
+    });
+    assert_eq!(uncovered, ["RouteAdvertisements default: no FRRConfiguration that it selects is for two"]);
+}

@@ -380,6 +380,7 @@ fn kubernetes(section: &KubernetesSection, file: &LabFile) -> Result<Kubernetes,
     };
     let kubernetes = Kubernetes {
         kubelets: section.kubelets,
+        cni: section.cni.0,
         pod_subnets: subnets(&section.pod_subnets, ["10.244.0.0/16", "fd00:10:244::/48"]),
         service_subnets: subnets(&section.service_subnets, ["10.96.0.0/16", "fd00:10:96::/112"]),
     };

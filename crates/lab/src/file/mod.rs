@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
 
-use crate::topology::Topology;
+use crate::topology::{Cni, Topology};
 
 /// The topology used when no file is given.
 pub const DEFAULT: &str = include_str!("default.yaml");
@@ -81,13 +81,20 @@ pub(crate) struct LabFile {
 pub(crate) struct KubernetesSection {
     /// Whether nodes run kubelet and containerd. Without them the API server still runs.
     pub kubelets: bool,
+    /// Who gives pods their network.
+    pub cni: CniName,
     pub pod_subnets: Vec<Spanned<Cidr>>,
     pub service_subnets: Vec<Spanned<Cidr>>,
 }
 
 impl Default for KubernetesSection {
     fn default() -> Self {
-        Self { kubelets: true, pod_subnets: Vec::new(), service_subnets: Vec::new() }
+        Self {
+            kubelets: true,
+            cni: CniName(Cni::Underlay),
+            pod_subnets: Vec::new(),
+            service_subnets: Vec::new(),
+        }
     }
 }
 
@@ -183,6 +190,22 @@ impl<'de> Deserialize<'de> for Cidr {
                 "{text:?} is not an address with a prefix length: write it like 172.30.0.10/24 or \"fd00:30::10/64\""
             ))
         })
+    }
+}
+
+/// Who gives pods their network; its error text tells the choices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CniName(pub Cni);
+
+impl<'de> Deserialize<'de> for CniName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "underlay" => Ok(Self(Cni::Underlay)),
+            "none" => Ok(Self(Cni::None)),
+            other => Err(serde::de::Error::custom(format!(
+                "{other:?} gives pods no network: write underlay, or none to install a plugin yourself"
+            ))),
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<St
         input: RBAC.to_owned(),
     });
     let mut chains = vec![vec![Step::Start(controller_manager())], vec![Step::Start(scheduler())]];
-    if topology.kubernetes.kubelets {
+    if topology.kubernetes.runs_underlay() {
         steps.push(underlay::definitions(&admin));
         steps.push(underlay::settings(topology));
         chains.push(vec![Step::Start(underlay::manager())]);
@@ -39,7 +39,7 @@ pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<St
     steps
 }
 
-/// Waits until every node has registered and is ready for pods.
+/// Waits until every node has registered and, if there is somebody to give pods their network, is ready for them.
 pub(super) fn final_steps(topology: &Topology, machine: &Machine) -> Vec<Step> {
     if !topology.kubernetes.kubelets {
         return vec![];
@@ -53,11 +53,11 @@ pub(super) fn final_steps(topology: &Topology, machine: &Machine) -> Vec<Step> {
     let awaited = nodes.iter().map(String::as_str).chain(["serviceaccount/default"]);
     let mut steps: Vec<Step> =
         awaited.map(|object| Step::Run(words(&format!("{wait} {object} --for=create")))).collect();
-    steps.extend([
-        // A kubelet may not give its own node a role.
-        Step::Run(words(&format!("{kubectl} label {role}"))),
-        Step::Run(words(&format!("{wait} {} --for=condition=Ready", nodes.join(" ")))),
-    ]);
+    // A kubelet may not give its own node a role.
+    steps.push(Step::Run(words(&format!("{kubectl} label {role}"))));
+    if topology.kubernetes.runs_underlay() {
+        steps.push(Step::Run(words(&format!("{wait} {} --for=condition=Ready", nodes.join(" ")))));
+    }
     steps
 }
 

@@ -179,7 +179,7 @@ fn machine_steps(topology: &Topology, machine: &Machine, pki: &Pki, place: &Plac
         }
         Role::Node { bgp, control_plane, .. } => {
             // With Underlay on the node, the node's FRR waits to be told by it.
-            let told = bgp.as_ref().filter(|_| !topology.kubernetes.kubelets);
+            let told = bgp.as_ref().filter(|_| !topology.kubernetes.runs_underlay());
             let config = told.map_or_else(|| frr::silent(machine), |bgp| frr::config(machine, bgp));
             let mut network = ovn::switch(machine, place);
             network.push(Step::Together(vec![ovn::zone(), frr::steps(&config)]));

@@ -79,6 +79,16 @@ pub(super) fn kubelet(
              --node-labels=node.kubernetes.io/exclude-from-external-load-balancers=",
         ));
     }
+    let kubelet = Daemon {
+        name: "kubelet".to_owned(),
+        argv,
+        ready: Probe::tcp("127.0.0.1:10248"),
+        after: vec![],
+    };
+    let mut chains = vec![vec![Step::Start(kubelet)]];
+    if topology.kubernetes.runs_underlay() {
+        chains.push(vec![Step::Start(underlay::agent(machine))]);
+    }
     vec![
         write(&format!("{DIRECTORY}/pki/ca.crt"), &pki.authority.certificate),
         write(&format!("{DIRECTORY}/pki/kubelet.crt"), &identity.certificate),
@@ -89,15 +99,7 @@ pub(super) fn kubelet(
         Step::Run(vec!["sh".to_owned(), "-ec".to_owned(), groups_script(&node_group(place, name))]),
         underlay::settings(topology),
         Step::Wait(Probe::tcp(&server.to_string())),
-        Step::Together(vec![
-            vec![Step::Start(underlay::agent(machine))],
-            vec![Step::Start(Daemon {
-                name: "kubelet".to_owned(),
-                argv,
-                ready: Probe::tcp("127.0.0.1:10248"),
-                after: vec![],
-            })],
-        ]),
+        Step::Together(chains),
     ]
 }
 

@@ -70,7 +70,7 @@ pub fn up(
     if options.kernel == Kernel::Vm {
         vm::check(&artifacts)?;
     }
-    if topology.kubernetes.kubelets && options.kernel != Kernel::Vm {
+    if topology.kubernetes.runs_underlay() && options.kernel != Kernel::Vm {
         must_have_programs(options.program)?;
     }
     lab.create()?;

@@ -1,0 +1,168 @@
+//! A cluster in which all is well, for tests to break: two nodes, both advertised to one peer of each family.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
+use underlay_runtime::report::{
+    AgentReport, EdgeReport, PlanReport, PodReport, SessionReport, SpeakerReport,
+};
+use underlay_world::Node;
+
+use super::facts::{Agent, Facts, NodeFacts, PodFacts, Readiness};
+
+/// Peers of every node.
+const PEERS: [&str; 2] = ["172.30.0.1", "fd00:172:30::1"];
+
+fn object<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("an object")
+}
+
+/// Everything as it should be.
+pub fn well() -> Facts {
+    Facts {
+        nodes: [("one".to_owned(), node("one", 2)), ("two".to_owned(), node("two", 3))].into(),
+        agents: [("one".to_owned(), agent("one", 2)), ("two".to_owned(), agent("two", 3))].into(),
+        advertisements: vec![object(json!({
+            "metadata": { "name": "default", "generation": 1 },
+            "spec": {
+                "networkSelectors": [{ "networkSelectionType": "DefaultNetwork" }],
+                "nodeSelector": {}, "frrConfigurationSelector": {}, "advertisements": ["PodNetwork"],
+            },
+            "status": { "status": "Accepted", "conditions": [{
+                "type": "Accepted", "status": "True", "reason": "Accepted", "message": "fine",
+                "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }] },
+        }))],
+        configurations: vec![peers(), generated("one", 2), generated("two", 3)]
+            .into_iter()
+            .map(object)
+            .collect(),
+        speakers: ["one", "two"].map(|node| (node.to_owned(), speaker())).into(),
+        sessions: ["one", "two"].iter().flat_map(|node| PEERS.map(|peer| session(node, peer))).collect(),
+        missing: vec![],
+    }
+}
+
+fn node(name: &str, id: u8) -> NodeFacts {
+    let subnets = format!(r#"{{"default":["10.244.{id}.0/24","fd00:10:244:{id}::/64"]}}"#);
+    let gateway = json!({ "default": {
+        "mode": "shared", "bridge-id": "br-ex", "interface-id": format!("br-ex_{name}"),
+        "mac-address": "02:00:00:00:00:01", "ip-addresses": [format!("172.30.0.1{id}/24")],
+        "next-hops": ["172.30.0.1"], "node-port-enable": "false",
+    } });
+    let node = Node::read(&object(json!({ "metadata": {
+        "name": name, "labels": { "kubernetes.io/hostname": name },
+        "annotations": {
+            "k8s.ovn.org/node-id": id.to_string(),
+            "k8s.ovn.org/node-subnets": subnets,
+            "k8s.ovn.org/host-cidrs": format!(r#"["172.30.0.1{id}/24"]"#),
+            "k8s.ovn.org/l3-gateway-config": gateway.to_string(),
+        },
+    } })));
+    assert_eq!(node.problems, Vec::<String>::new());
+    NodeFacts { node, readiness: Readiness::Ready }
+}
+
+fn agent(name: &str, id: u8) -> Agent {
+    let edges = ["northbound", "southbound", "switch", "flows", "host", "filter", "pod-records"];
+    let subnets =
+        [format!("10.244.{id}.0/24"), format!("fd00:10:244:{id}::/64")].map(|net| net.parse().unwrap());
+    let told: BTreeMap<_, _> =
+        subnets.iter().zip(PEERS).map(|(subnet, peer)| (*subnet, [peer.to_owned()].into())).collect();
+    Agent::Told(Box::new(AgentReport {
+        version: "1.0.0".to_owned(),
+        node: name.to_owned(),
+        edges: edges.map(|edge| (edge.to_owned(), EdgeReport { begun: 3, applied: 3, error: None })).into(),
+        plan: Some(PlanReport { subnets: subnets.to_vec(), advertised: true, ..PlanReport::default() }),
+        pod: (name == "one").then(|| PodReport {
+            uid: "uid-web".to_owned(),
+            addresses: vec!["10.244.2.5".parse().unwrap()],
+            recorded: true,
+            problem: None,
+        }),
+        speaker: SpeakerReport {
+            problem: None,
+            sessions: PEERS
+                .map(|peer| SessionReport {
+                    vrf: String::new(),
+                    peer: peer.to_owned(),
+                    state: "Established".to_owned(),
+                })
+                .to_vec(),
+            told,
+        },
+        ..AgentReport::default()
+    }))
+}
+
+fn peers() -> Value {
+    json!({
+        "metadata": { "namespace": "frr", "name": "peers" },
+        "spec": { "bgp": { "routers": [{ "asn": 64512, "neighbors": [{ "address": PEERS[0], "asn": 64513 }] }] } },
+    })
+}
+
+fn generated(node: &str, id: u8) -> Value {
+    let subnets = [format!("10.244.{id}.0/24"), format!("fd00:10:244:{id}::/64")];
+    let neighbor = |place: usize| {
+        let allowed = json!({ "prefixes": [subnets[place]] });
+        json!({ "address": PEERS[place], "asn": 64513, "toAdvertise": { "allowed": allowed } })
+    };
+    json!({
+        "metadata": {
+            "namespace": "frr", "name": format!("ovnk-generated-{node}"),
+            "labels": { "k8s.ovn.org/route-advertisements": "default" },
+            "annotations": { "k8s.ovn.org/route-advertisements": format!("default/peers/{node}") },
+        },
+        "spec": {
+            "nodeSelector": { "matchLabels": { "kubernetes.io/hostname": node } },
+            "bgp": { "routers": [{
+                "asn": 64512, "prefixes": subnets, "neighbors": [neighbor(0), neighbor(1)],
+            }] },
+        },
+    })
+}
+
+fn speaker() -> FRRNodeStateStatus {
+    FRRNodeStateStatus {
+        last_conversion_result: "success".to_owned(),
+        last_reload_result: "success".to_owned(),
+        ..FRRNodeStateStatus::default()
+    }
+}
+
+fn session(node: &str, peer: &str) -> BGPSessionStateStatus {
+    BGPSessionStateStatus {
+        bgp_status: "Established".to_owned(),
+        node: node.to_owned(),
+        peer: peer.to_owned(),
+        ..BGPSessionStateStatus::default()
+    }
+}
+
+/// A pod on node one with an address.
+pub fn pod() -> PodFacts {
+    let networks = json!({ "default": {
+        "ip_addresses": ["10.244.2.5/24"], "mac_address": "0a:58:0a:f4:02:05", "gateway_ips": ["10.244.2.1"],
+        "ip_address": "10.244.2.5/24", "gateway_ip": "10.244.2.1",
+    } });
+    let pod = PodFacts::read(&object(json!({
+        "metadata": {
+            "namespace": "shop", "name": "web", "uid": "uid-web",
+            "annotations": { "k8s.ovn.org/pod-networks": networks.to_string() },
+        },
+        "spec": { "nodeName": "one", "containers": [] },
+        "status": { "phase": "Running", "podIPs": [{ "ip": "10.244.2.5" }] },
+    })));
+    assert_eq!(pod.pod.problem, None);
+    pod
+}
+
+/// What the agent of a node told, to be changed.
+pub fn report<'a>(facts: &'a mut Facts, node: &str) -> &'a mut AgentReport {
+    match facts.agents.get_mut(node) {
+        Some(Agent::Told(report)) => report,
+        other => panic!("{other:?}"),
+    }
+}
