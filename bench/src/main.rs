@@ -6,6 +6,7 @@
 //! A benchmark is one file with a function from [`Bench`] to its results, and one line in [`BENCHMARKS`].
 
 mod cpu;
+mod first_route;
 mod lab;
 mod lab_file;
 mod place;
@@ -46,11 +47,18 @@ struct Benchmark {
 }
 
 /// All benchmarks.
-const BENCHMARKS: &[Benchmark] = &[Benchmark {
-    name: "lab",
-    about: "what a lab of 1, 3 and 8 nodes costs: time to come up and go down, memory, idle CPU",
-    run: lab::run,
-}];
+const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "first_route",
+        about: "pods and routes of the default lab: 100 pods at once, restarts, memory, and how soon a router knows",
+        run: first_route::run,
+    },
+    Benchmark {
+        name: "lab",
+        about: "what a lab of 1, 3 and 8 nodes costs: time to come up and go down, memory, idle CPU",
+        run: lab::run,
+    },
+];
 
 /// The benchmarks, a line each.
 fn list() -> String {

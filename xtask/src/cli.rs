@@ -68,9 +68,16 @@ impl Cli {
         Ok((report, output.status.success()))
     }
 
+    /// A command in a machine of a lab, to be run.
+    pub fn in_machine(&self, name: &str, machine: &str, argv: &[&str]) -> Command {
+        let mut command = self.lab(name);
+        command.args(["exec", machine, "--"]).args(argv);
+        command
+    }
+
     /// What a command prints that runs in a machine of a lab.
     pub fn exec(&self, name: &str, machine: &str, argv: &[&str]) -> Result<String> {
-        let output = self.lab(name).args(["exec", machine, "--"]).args(argv).output();
+        let output = self.in_machine(name, machine, argv).output();
         let output = output.with_context(|| format!("running {}", self.program.display()))?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);

@@ -89,7 +89,7 @@ pub async fn listed<K>(api: &Api<DeserializeGuard<K>>, which: &ListParams) -> Re
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + 'static,
 {
-    match patiently(&K::plural(&()), api.list(which)).await? {
+    match patiently(&K::plural(&()), Box::pin(api.list(which))).await? {
         Ok(list) => Ok(Some(list.items.into_iter().filter_map(|object| object.0.ok()).collect())),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error).with_context(|| format!("asking the API server for {}", K::plural(&()))),

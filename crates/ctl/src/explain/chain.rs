@@ -78,7 +78,14 @@ impl Chain {
         let mut chain = Self { subject: subject.into(), links, conclusion: conclusion.into() };
         if let Some(link) = chain.first_broken() {
             chain.conclusion = format!("the first broken link is {}: {}", link.what, link.detail);
+            return chain;
         }
+        let unseen = match chain.links.iter().filter(|link| link.verdict == Verdict::Unknown).count() {
+            0 => return chain,
+            1 => "one link".to_owned(),
+            many => format!("{many} links"),
+        };
+        chain.conclusion = format!("{}; {unseen} could not be looked at", chain.conclusion);
         chain
     }
 

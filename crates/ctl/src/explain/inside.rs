@@ -142,12 +142,12 @@ fn port(facts: &Facts, pod: &PodFacts) -> Link {
 
 /// The way from a node's pods to the world and back. Returns what follows if all of it holds.
 fn outwards(facts: &Facts, node: &str, links: &mut Vec<Link>) -> String {
-    let Some(report) = facts.report(node) else {
-        links.push(Link::unknown("Kernel", "only the agent can tell"));
-        return advertised::judge(facts, node, links);
-    };
-    let detail = "routes, rules and packet filter are as planned";
-    links.push(edges("Kernel", report, &["host", "filter"], detail));
+    links.push(match facts.report(node) {
+        None => Link::unknown("Kernel", "only the agent can tell"),
+        Some(report) => {
+            edges("Kernel", report, &["host", "filter"], "routes, rules and packet filter are as planned")
+        }
+    });
     let conclusion = advertised::judge(facts, node, links);
     links.push(bridge(facts, node));
     conclusion

@@ -66,8 +66,9 @@ pub fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
 
 async fn explain_pod(client: &Client, namespace: &str, name: &str) -> Result<Chain> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let object =
-        patiently("the pod", api.get_opt(name)).await?.context("asking the API server for the pod")?;
+    let object = patiently("the pod", Box::pin(api.get_opt(name)))
+        .await?
+        .context("asking the API server for the pod")?;
     let Some(object) = object else {
         bail!(
             "there is no pod {namespace}/{name}: write NAMESPACE/NAME, or -n NAMESPACE; kubectl get pods -A lists them"

@@ -171,7 +171,7 @@ fn what_is_wrong_with_the_speaker_is_named() {
     names(|facts, _| facts.speakers.clear(), "FRR", "nobody tells how FRR fares on one");
     names(
         |facts, _| {
-            facts.speakers.get_mut("one").unwrap().last_conversion_result = "two AS numbers".to_owned()
+            facts.speakers.get_mut("one").unwrap().last_conversion_result = "two AS numbers".to_owned();
         },
         "FRR",
         "make no whole: two AS numbers",
@@ -221,7 +221,7 @@ fn without_an_advertisement_nothing_is_broken_and_nobody_gets_in() {
 }
 
 #[test]
-fn a_subnet_that_is_withdrawn_is_still_hidden_behind_nothing() {
+fn a_gateway_that_lags_behind_a_withdrawal_is_named() {
     let mut facts = well();
     facts.advertisements.clear();
     facts.configurations.truncate(1);
@@ -241,6 +241,7 @@ fn what_may_not_be_asked_is_unknown_and_not_broken() {
         .map(|(what, _)| what)
         .collect();
     assert_eq!(unknown, ["Agent", "OVN port", "Kernel", "Peer", "Gateway"]);
+    assert!(chain.conclusion.ends_with("; 5 links could not be looked at"), "{}", chain.conclusion);
 }
 
 #[test]
