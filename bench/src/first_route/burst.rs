@@ -137,7 +137,8 @@ pub async fn delete(client: &Client) -> Result<Duration> {
     let api: Api<Pod> = Api::default_namespaced(client.clone());
     let selected = ListParams::default().labels(LABEL);
     let mut events = watch(client).await?;
-    let mut waiting: BTreeSet<String> = api.list(&selected).await?.iter().map(ResourceExt::name_any).collect();
+    let mut waiting: BTreeSet<String> =
+        api.list(&selected).await?.iter().map(ResourceExt::name_any).collect();
     let began = Instant::now();
     api.delete_collection(&DeleteParams::default(), &selected).await?;
     let all_gone = async {
@@ -151,7 +152,9 @@ pub async fn delete(client: &Client) -> Result<Duration> {
         }
         anyhow::Ok(began.elapsed())
     };
-    tokio::time::timeout(PATIENCE, all_gone).await.with_context(|| format!("pods do not go in {PATIENCE:?}"))?
+    tokio::time::timeout(PATIENCE, all_gone)
+        .await
+        .with_context(|| format!("pods do not go in {PATIENCE:?}"))?
 }
 
 type Events = futures::stream::BoxStream<'static, watcher::Result<Event<Pod>>>;

@@ -54,7 +54,8 @@ impl Process {
     /// When it started, in time since the machine did.
     pub fn started(&self) -> Result<Duration> {
         let stat = self.read("stat")?;
-        let ticks: u32 = times(&stat).nth(19).and_then(|field| field.parse().ok()).context("no start time")?;
+        let ticks: u32 =
+            times(&stat).nth(19).and_then(|field| field.parse().ok()).context("no start time")?;
         Ok(TICK * ticks)
     }
 

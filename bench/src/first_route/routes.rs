@@ -51,11 +51,7 @@ async fn subnets(client: &Client) -> Result<BTreeSet<String>> {
     Ok(subnets)
 }
 
-async fn advertise(
-    client: &Client,
-    kernel: &mut Listener,
-    subnets: &BTreeSet<String>,
-) -> Result<Duration> {
+async fn advertise(client: &Client, kernel: &mut Listener, subnets: &BTreeSet<String>) -> Result<Duration> {
     let api: Api<RouteAdvertisements> = Api::all(client.clone());
     let object: RouteAdvertisements = serde_json::from_value(json!({
         "metadata": { "name": "default" },
@@ -84,7 +80,9 @@ async fn withdraw(client: &Client, kernel: &mut Listener, subnets: &BTreeSet<Str
     api.delete("default", &DeleteParams::default()).await.context("deleting RouteAdvertisements")?;
     let mut left = subnets.clone();
     let last = kernel.hear("no routes on the router", |line| {
-        left.remove(line.strip_prefix("Deleted ").and_then(|rest| rest.split(' ').next()).unwrap_or_default());
+        left.remove(
+            line.strip_prefix("Deleted ").and_then(|rest| rest.split(' ').next()).unwrap_or_default(),
+        );
         left.is_empty()
     });
     Ok(last.await?.duration_since(began))

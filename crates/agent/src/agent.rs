@@ -32,8 +32,8 @@ use crate::args::Args;
 use crate::edges::{Edges, Targets};
 use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
-use crate::surroundings::{self, Seen};
 use crate::speaker::Speaker;
+use crate::surroundings::{self, Seen};
 use crate::{args, cni, install, remembered};
 
 /// Runs until it is told to stop.

@@ -24,7 +24,7 @@ use crate::records::{self, NodeRecord, PodRecords};
 
 /// After this long an edge looks again although nothing seems to have happened: nobody tells when a flow or a rule of
 /// the packet filter is removed by hand.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// Where each edge gets its part of the plan.
 pub struct Edges {

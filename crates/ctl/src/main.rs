@@ -12,6 +12,7 @@ mod tables;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use underlay_runtime::fault::text_with_sources;
 
 /// The exit code of a verb that could not find out what it was asked.
 const NO_ANSWER: u8 = 2;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
         Verb::Lab(arguments) => (lab::run(arguments), ExitCode::FAILURE),
     };
     result.unwrap_or_else(|error| {
-        anstream::eprintln!("{} {error:#}", tables::bad("error:"));
+        anstream::eprintln!("{} {}", tables::bad("error:"), text_with_sources(error.as_ref()));
         failure
     })
 }

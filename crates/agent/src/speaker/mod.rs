@@ -46,7 +46,7 @@ impl Speaker {
         let config = Publisher::default();
         let (conflicts, conflicts_seen) = watch::channel(Vec::new());
         let (applied, applied_seen) = watch::channel(Applied::default());
-        let edge = Edge::new("frr", config.plans(), metrics).resync(Duration::from_secs(60));
+        let edge = Edge::new("frr", config.plans(), metrics).resync(Duration::from_mins(1));
         let (state, waker) = (edge.state(), edge.waker());
         tokio::spawn(edge.run(async move |config: Arc<Config>| apply(&config, &applied).await));
 
@@ -83,9 +83,10 @@ async fn apply(config: &Config, applied: &watch::Sender<Applied>) -> Result<Repo
     let result = frr.sync(config).await;
     let changes = result.as_ref().map_or(0, |report| report.commands);
     let first = applied.borrow().result.is_empty();
-    let running = match changes > 0 || first || result.is_err() {
-        true => frr.running_config().await.ok().map(|text| redacted(&text)),
-        false => None,
+    let running = if changes > 0 || first || result.is_err() {
+        frr.running_config().await.ok().map(|text| redacted(&text))
+    } else {
+        None
     };
     let answer = match &result {
         Ok(_) => underlay_api::frr::SUCCESS.to_owned(),
@@ -133,7 +134,8 @@ async fn look(
         if applied.borrow().result.is_empty() {
             continue;
         }
-        let state = Told::new(&node, &conflicts.borrow_and_update(), &applied.borrow_and_update(), now.as_deref());
+        let state =
+            Told::new(&node, &conflicts.borrow_and_update(), &applied.borrow_and_update(), now.as_deref());
         told.publish(state);
         sessions = now;
     }

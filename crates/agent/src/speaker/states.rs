@@ -158,7 +158,12 @@ impl Teller {
         written.map(drop).map_err(|error| text_with_sources(&error))
     }
 
-    async fn write_session(&self, name: &str, status: &BGPSessionStateStatus, new: bool) -> Result<(), String> {
+    async fn write_session(
+        &self,
+        name: &str,
+        status: &BGPSessionStateStatus,
+        new: bool,
+    ) -> Result<(), String> {
         if new {
             // A label may not have colons.
             let label = |value: &str| value.replace(':', "-");

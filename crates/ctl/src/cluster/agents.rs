@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use kube::Client;
+use underlay_runtime::fault::text_with_sources;
 use underlay_runtime::report::{AGENT_PORT, AgentReport, Question};
 
 use super::facts::Agent;
@@ -39,7 +40,7 @@ async fn ask_one(client: &Client, node: &str, question: &Question) -> Agent {
         Ok(Ok(report)) => Agent::Told(Box::new(report)),
         Ok(Err(kube::Error::Api(status))) if status.code == 403 => Agent::Forbidden,
         Ok(Err(kube::Error::Api(status))) => Agent::Silent(status.message.trim().to_owned()),
-        Ok(Err(error)) => Agent::Silent(underlay_runtime::feed::text_with_sources(&error)),
+        Ok(Err(error)) => Agent::Silent(text_with_sources(&error)),
         Err(_) => Agent::Silent(format!("no answer within {} s", PATIENCE.as_secs())),
     }
 }

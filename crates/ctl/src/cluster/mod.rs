@@ -52,6 +52,15 @@ pub async fn patiently<T>(
     answer.with_context(|| format!("the API server did not tell of {what} within {} s", PATIENCE.as_secs()))
 }
 
+/// An error that says what the API server said and no more.
+pub fn refused(what: &str, error: kube::Error) -> anyhow::Error {
+    let error = match error {
+        kube::Error::Api(status) => anyhow::anyhow!(status.message),
+        other => other.into(),
+    };
+    error.context(format!("asking the API server for {what}"))
+}
+
 /// Reads everything but pods and agents.
 pub async fn read(client: &Client) -> Result<Facts> {
     let (nodes, advertisements, configurations, speakers, sessions) = tokio::try_join!(
@@ -92,7 +101,7 @@ where
     match patiently(&K::plural(&()), Box::pin(api.list(which))).await? {
         Ok(list) => Ok(Some(list.items.into_iter().filter_map(|object| object.0.ok()).collect())),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("asking the API server for {}", K::plural(&()))),
+        Err(error) => Err(refused(&K::plural(&()), error)),
     }
 }
 

@@ -10,8 +10,8 @@ use underlay_api::frr::{AllowMode, Neighbor, SUCCESS};
 use underlay_api::route_advertisements::ACCEPTED;
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
 
-use super::chain::Link;
-use crate::cluster::facts::{ESTABLISHED, Facts, same_peer};
+use super::chain::{Link, Verdict};
+use crate::cluster::facts::{Agent, ESTABLISHED, Facts, same_peer};
 use crate::names::some_of;
 
 /// What to do when nothing happens to an advertisement.
@@ -37,11 +37,17 @@ pub fn judge(facts: &Facts, node: &str, links: &mut Vec<Link>) -> String {
     if peers.is_empty() {
         return "nobody is told of it".to_owned();
     }
-    links.push(taken(facts, node));
-    let up = sessions(facts, node, &peers, links);
+    let mut speaker = vec![taken(facts, node)];
+    let up = sessions(facts, node, &peers, &mut speaker);
     if !up.is_empty() {
-        links.push(told(facts, node, &peers, &up));
+        speaker.push(told(facts, node, &peers, &up));
     }
+    // Where the peers heard it all, what FRR could not take concerns something else.
+    if speaker[1..].iter().all(|link| link.verdict == Verdict::Good) && speaker[0].verdict == Verdict::Broken
+    {
+        speaker[0].verdict = Verdict::Note;
+    }
+    links.extend(speaker);
     let names: Vec<String> = peers.keys().map(|(_, peer)| peer.clone()).collect();
     format!("it is advertised by {node} to {} and reached at its own addresses", some_of(&names))
 }
@@ -133,7 +139,7 @@ fn taken(facts: &Facts, node: &str) -> Link {
         return Link::broken(WHAT, format!("nobody tells how FRR fares on {node}"), hint);
     };
     let results = [
-        ("the FRRConfigurations make no whole", &state.last_conversion_result),
+        ("not all FRRConfigurations are used", &state.last_conversion_result),
         ("FRR did not take the last change", &state.last_reload_result),
     ];
     for (failed, result) in results {
@@ -162,7 +168,10 @@ fn sessions(
     }
     if !up.is_empty() {
         let names: Vec<String> = up.iter().map(|(_, peer)| peer.clone()).collect();
-        links.push(Link::good(WHAT, format!("established with {}", some_of(&names))));
+        // States are published by the agent: they grow old with it.
+        let stale = matches!(facts.agents.get(node), Some(Agent::Silent(_)));
+        let when = if stale { " when the agent was last heard" } else { "" };
+        links.push(Link::good(WHAT, format!("established with {}{when}", some_of(&names))));
     }
     for (peer, state) in down {
         let state = state.unwrap_or("not there");

@@ -15,7 +15,7 @@ mod tests;
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Pod, Service};
@@ -25,7 +25,7 @@ use underlay_net::cidr::host;
 use underlay_runtime::report::Question;
 
 use crate::cluster::facts::{Facts, PodFacts};
-use crate::cluster::{Access, agents, list, listed, patiently, read};
+use crate::cluster::{Access, agents, list, listed, patiently, read, refused};
 use crate::names::some_of;
 use crate::output::Output;
 use chain::{Chain, Link};
@@ -66,9 +66,8 @@ pub fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
 
 async fn explain_pod(client: &Client, namespace: &str, name: &str) -> Result<Chain> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    let object = patiently("the pod", Box::pin(api.get_opt(name)))
-        .await?
-        .context("asking the API server for the pod")?;
+    let found = patiently("the pod", Box::pin(api.get_opt(name))).await?;
+    let object = found.map_err(|error| refused("the pod", error))?;
     let Some(object) = object else {
         bail!(
             "there is no pod {namespace}/{name}: write NAMESPACE/NAME, or -n NAMESPACE; kubectl get pods -A lists them"

@@ -168,16 +168,34 @@ fn what_is_wrong_with_the_advertisement_is_named() {
 
 #[test]
 fn what_is_wrong_with_the_speaker_is_named() {
-    names(|facts, _| facts.speakers.clear(), "FRR", "nobody tells how FRR fares on one");
+    // As long as the peers heard everything, FRR's troubles are with something else.
+    let mut troubled = well();
+    troubled.speakers.get_mut("one").unwrap().last_reload_result = "no".to_owned();
+    let chain = inside::pod(&troubled, &pod());
+    assert_eq!(chain.first_broken(), None);
+    assert!(verdicts(&chain).contains(&("FRR", Verdict::Note)));
+    let unheard = |facts: &mut Facts| report(facts, "one").speaker.told.clear();
     names(
         |facts, _| {
+            unheard(facts);
+            facts.speakers.clear();
+        },
+        "FRR",
+        "nobody tells how FRR fares on one",
+    );
+    names(
+        |facts, _| {
+            unheard(facts);
             facts.speakers.get_mut("one").unwrap().last_conversion_result = "two AS numbers".to_owned();
         },
         "FRR",
-        "make no whole: two AS numbers",
+        "not all FRRConfigurations are used: two AS numbers",
     );
     names(
-        |facts, _| facts.speakers.get_mut("one").unwrap().last_reload_result = "no bgpd".to_owned(),
+        |facts, _| {
+            unheard(facts);
+            facts.speakers.get_mut("one").unwrap().last_reload_result = "no bgpd".to_owned();
+        },
         "FRR",
         "did not take the last change: no bgpd",
     );

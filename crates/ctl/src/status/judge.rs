@@ -160,7 +160,7 @@ fn of_agent(report: &AgentReport, speaker_told: bool, add: &mut impl FnMut(Strin
 fn of_speaker(facts: &Facts, node: &str, add: &mut impl FnMut(String, &str)) {
     if let Some(state) = facts.speakers.get(node) {
         for (failed, result) in [
-            ("its FRRConfigurations make no whole", &state.last_conversion_result),
+            ("not all its FRRConfigurations are used", &state.last_conversion_result),
             ("FRR did not take the last change", &state.last_reload_result),
         ] {
             if !result.is_empty() && result != SUCCESS {

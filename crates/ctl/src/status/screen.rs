@@ -10,6 +10,9 @@ use crate::tables::{bad, good, table, verdict};
 /// Longest text of a column; the rest is among the problems.
 const COLUMN: usize = 60;
 
+/// How many problems one likes to read.
+const SHOWN: usize = 20;
+
 /// An overview as tables and a list of problems.
 pub fn text(overview: &Overview) -> String {
     let mut text = format!("{}\n\n", headline(overview));
@@ -25,8 +28,11 @@ pub fn text(overview: &Overview) -> String {
         }
         let _ = writeln!(text, "{advertisements}\n");
     }
-    for problem in &overview.problems {
+    for problem in overview.problems.iter().take(SHOWN) {
         let _ = writeln!(text, "{}: {}\n    {}", bad(&problem.about), problem.what, problem.hint.dimmed());
+    }
+    if let Some(more @ 1..) = overview.problems.len().checked_sub(SHOWN) {
+        let _ = writeln!(text, "and {more} more: --output json shows them all");
     }
     text
 }

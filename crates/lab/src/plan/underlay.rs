@@ -38,7 +38,10 @@ pub(super) fn peers(topology: &Topology, admin: &str) -> Vec<Step> {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
     vec![
         Step::Run(words(&format!("{kubectl} wait --timeout=60s {definition} --for=condition=Established"))),
-        Step::Feed { argv: words(&format!("{kubectl} create --validate=false -f -")), input: list.to_string() },
+        Step::Feed {
+            argv: words(&format!("{kubectl} create --validate=false -f -")),
+            input: list.to_string(),
+        },
     ]
 }
 
@@ -47,7 +50,11 @@ fn configurations(topology: &Topology) -> Vec<Value> {
     let speakers: Vec<(&str, &Bgp)> = topology.nodes().filter_map(speaker).collect();
     let same = |(_, bgp): &(&str, &Bgp)| speakers.first().is_some_and(|(_, first)| first == bgp);
     if speakers.len() == topology.nodes().count() && speakers.iter().all(same) {
-        return speakers.first().map(|(_, bgp)| configuration("peers", &json!({}), bgp)).into_iter().collect();
+        return speakers
+            .first()
+            .map(|(_, bgp)| configuration("peers", &json!({}), bgp))
+            .into_iter()
+            .collect();
     }
     let own = |(node, bgp): &(&str, &Bgp)| {
         let selector = json!({ "matchLabels": { "kubernetes.io/hostname": node } });
@@ -86,7 +93,11 @@ fn configuration(name: &str, selector: &Value, bgp: &Bgp) -> Value {
             value
         })
         .collect();
-    let profiles = if bgp.neighbors.iter().any(|neighbor| neighbor.bfd) { json!([{ "name": "lab" }]) } else { json!([]) };
+    let profiles = if bgp.neighbors.iter().any(|neighbor| neighbor.bfd) {
+        json!([{ "name": "lab" }])
+    } else {
+        json!([])
+    };
     json!({
         "apiVersion": "frrk8s.metallb.io/v1beta1",
         "kind": "FRRConfiguration",

@@ -61,7 +61,9 @@ pub(super) fn kubelet(
     place: &Place,
 ) -> Vec<Step> {
     let name = &machine.name;
-    let Some(server) = topology.control_plane().and_then(|node| topology.cluster_addresses(node).first().copied()) else {
+    let Some(server) =
+        topology.control_plane().and_then(|node| topology.cluster_addresses(node).first().copied())
+    else {
         return vec![];
     };
     let server = std::net::SocketAddr::new(server, API_PORT);
@@ -79,12 +81,8 @@ pub(super) fn kubelet(
              --node-labels=node.kubernetes.io/exclude-from-external-load-balancers=",
         ));
     }
-    let kubelet = Daemon {
-        name: "kubelet".to_owned(),
-        argv,
-        ready: Probe::tcp("127.0.0.1:10248"),
-        after: vec![],
-    };
+    let kubelet =
+        Daemon { name: "kubelet".to_owned(), argv, ready: Probe::tcp("127.0.0.1:10248"), after: vec![] };
     let mut chains = vec![vec![Step::Start(kubelet)]];
     if topology.kubernetes.runs_underlay() {
         chains.push(vec![Step::Start(underlay::agent(machine))]);

@@ -143,13 +143,13 @@ pub fn plan_filter(site: &Site<'_>) -> Ruleset {
         to_pods.push(rule(format!("meta nfproto {} snat {family} to {own}", nfproto(side.family))));
     }
     Ruleset::from([
-        ("management-snat".to_owned(), Chain { hook: hook("nat", "postrouting", 100), rules: to_pods }),
-        ("forwarded".to_owned(), Chain { hook: hook("filter", "forward", 0), rules: vec![rule(forwarded)] }),
+        ("management-snat".to_owned(), base_chain("nat", "postrouting", 100, to_pods)),
+        ("forwarded".to_owned(), base_chain("filter", "forward", 0, vec![rule(forwarded)])),
     ])
 }
 
-fn hook(kind: &str, point: &str, priority: i32) -> Option<Hook> {
-    Some(Hook { kind: kind.to_owned(), point: point.to_owned(), priority })
+fn base_chain(kind: &str, point: &str, priority: i32, rules: Vec<Rule>) -> Chain {
+    Chain { hook: Some(Hook { kind: kind.to_owned(), point: point.to_owned(), priority }), rules }
 }
 
 fn nfproto(family: Family) -> &'static str {
