@@ -125,7 +125,7 @@ fn feeds(client: &Client, node: &str) -> Feeds {
         .with(Pod::NAME, feed::watch::<Pod>(Api::all(client.clone()), own))
         .with(Service::NAME, feed::everything::<Service>(client))
         .with(EndpointSlice::NAME, feed::everything::<EndpointSlice>(client))
-        .with(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client))
+        .with_optional(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client))
 }
 
 fn readiness(waiting: watch::Receiver<Option<String>>) -> admin::Readiness {

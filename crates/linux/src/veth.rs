@@ -45,6 +45,15 @@ pub struct Veth {
     pub mac: Mac,
 }
 
+/// The node's end of a pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostEnd {
+    /// The link.
+    pub link: Link,
+    /// Whether the pair was there already.
+    pub kept: bool,
+}
+
 /// How a pod's interface should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodInterface {
@@ -74,17 +83,24 @@ pub struct PodState {
 }
 
 impl Kernel {
-    /// Makes a pair with one end here and the other in a pod, and sets up the node's end. What has these names goes.
-    /// Returns the node's end.
-    pub async fn create_veth(&self, veth: &Veth, netns: &Path) -> Result<Link, Fault> {
+    /// Makes a pair with one end here and the other in a pod, and sets up the node's end. A pair that is there stays, and
+    /// what travels over it is not disturbed; anything else that has these names goes.
+    pub async fn create_veth(&self, veth: &Veth, netns: &Path) -> Result<HostEnd, Fault> {
         let pod = File::open(netns).map_err(|source| Fault::Namespace { path: netns.to_owned(), source })?;
         let request = || RouteNetlinkMessage::NewLink(pair(veth, &pod));
         let what = || format!("make link {} with its end {} in {}", veth.host, veth.pod, netns.display());
+        let mut kept = false;
         match self.change(request(), NLM_F_CREATE | NLM_F_EXCL).await {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.delete_link(&veth.host).await?;
-                Self::open_in(netns).await?.delete_link(&veth.pod).await?;
-                self.change(request(), NLM_F_CREATE | NLM_F_EXCL).await
+                let inside = Self::open_in(netns).await?;
+                kept = self.is_pair(veth, &inside).await?;
+                if kept {
+                    Ok(())
+                } else {
+                    self.delete_link(&veth.host).await?;
+                    inside.delete_link(&veth.pod).await?;
+                    self.change(request(), NLM_F_CREATE | NLM_F_EXCL).await
+                }
             }
             result => result,
         }
@@ -93,7 +109,26 @@ impl Kernel {
             .await
             .map_err(Fault::change(format!("set up link {}", veth.host)))?;
         let link = self.link(&veth.host).await?;
-        link.ok_or_else(|| Fault::change(what())(io::ErrorKind::NotFound.into()))
+        let link = link.ok_or_else(|| Fault::change(what())(io::ErrorKind::NotFound.into()))?;
+        Ok(HostEnd { link, kept })
+    }
+
+    /// Whether both ends are there and are each other's.
+    async fn is_pair(&self, veth: &Veth, inside: &Self) -> Result<bool, Fault> {
+        let (host, pod) = (self.ends(&veth.host).await?, inside.ends(&veth.pod).await?);
+        Ok(host.zip(pod).is_some_and(|(host, pod)| host.1 == Some(pod.0) && pod.1 == Some(host.0)))
+    }
+
+    /// The kernel's numbers for a link and for the other end of its pair.
+    async fn ends(&self, name: &str) -> Result<Option<(u32, Option<u32>)>, Fault> {
+        let request = RouteNetlinkMessage::GetLink(message::link_named(name));
+        let answer = self.get(request).await.map_err(Fault::read(format!("link {name}")))?;
+        let Some(RouteNetlinkMessage::NewLink(link)) = answer else { return Ok(None) };
+        let other = link.attributes.iter().find_map(|attribute| match attribute {
+            LinkAttribute::Link(index) => Some(*index),
+            _ => None,
+        });
+        Ok(Some((link.header.index, other)))
     }
 
     /// The node's end only carries the pod's packets: it has no addresses of its own, not even link-local ones.
@@ -140,10 +175,11 @@ pub async fn configure_pod(netns: &Path, interface: &PodInterface) -> Result<(),
     let kernel = Kernel::open_in(netns).await?;
     let link = kernel.link(&interface.name).await?;
     let what = |part: &str| format!("{part} of {} in {}", interface.name, netns.display());
-    let Some(Link { index, .. }) = link else {
+    let Some(link) = link else {
         return Err(Fault::read(what("state"))(io::ErrorKind::NotFound.into()));
     };
-    set_links_up(&kernel, interface, index).await.map_err(Fault::change(what("set link state")))?;
+    let index = link.index;
+    set_links_up(&kernel, interface, &link).await.map_err(Fault::change(what("set link state")))?;
     let add = |message| kernel.change(message, NLM_F_CREATE | NLM_F_REPLACE);
     let addresses = interface.addresses.iter().map(|net| message::address(net, index, false));
     let addresses = try_join_all(addresses.map(|message| add(RouteNetlinkMessage::NewAddress(message))));
@@ -167,17 +203,18 @@ fn gateway_route(net: &IpNet, gateway: IpAddr, index: u32) -> RouteMessage {
     message
 }
 
-async fn set_links_up(kernel: &Kernel, interface: &PodInterface, index: u32) -> io::Result<()> {
+async fn set_links_up(kernel: &Kernel, interface: &PodInterface, link: &Link) -> io::Result<()> {
     // Nobody else has the pod's addresses: no need to ask and wait before they are used.
     let settings =
         ["accept_dad", "dad_transmits"].map(|leaf| format!("net.ipv6.conf.{}.{leaf}", interface.name));
     let write = move || settings.iter().try_for_each(|name| sysctl::write_if_there(name, "0"));
     kernel.namespace().enter(write).await?;
+    // A link that is told its own MAC address again forgets its neighbours.
     let change = LinkChange {
         name: interface.name.clone(),
-        index,
-        mtu: Some(interface.mtu),
-        mac: Some(interface.mac),
+        index: link.index,
+        mtu: Some(interface.mtu).filter(|mtu| *mtu != link.mtu),
+        mac: Some(interface.mac).filter(|mac| Some(*mac) != link.mac),
     };
     for message in [message::link_up(LOOPBACK), message::link(&change)] {
         kernel.change(RouteNetlinkMessage::SetLink(message), 0).await?;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::Value;
-use underlay_linux::veth::{configure_pod, read_pod};
+use underlay_linux::veth::{HostEnd, configure_pod, read_pod};
 use underlay_linux::{Fault, Kernel, PodInterface, Veth};
 use underlay_testkit::Netns;
 
@@ -33,21 +33,29 @@ fn json(netns: &Netns, arguments: &[&str]) -> Vec<Value> {
     serde_json::from_str(&netns.ip(&[&["-json"], arguments].concat())).unwrap()
 }
 
-async fn make(node: &Netns, pod: &Netns) -> Result<(), Fault> {
+/// Returns whether the pair was there already.
+async fn make(node: &Netns, pod: &Netns) -> Result<bool, Fault> {
     let kernel = Kernel::open_in(&node.path()).await?;
-    let host = kernel.create_veth(&veth(), &pod.path()).await?;
-    assert!(host.up && host.mac.is_some() && host.mtu == 1400, "{host:?}");
-    configure_pod(&pod.path(), &interface()).await
+    let HostEnd { link, kept } = kernel.create_veth(&veth(), &pod.path()).await?;
+    assert!(link.up && link.mac.is_some() && link.mtu == 1400, "{link:?}");
+    configure_pod(&pod.path(), &interface()).await?;
+    Ok(kept)
 }
 
 #[tokio::test]
 async fn a_pod_gets_its_interface_and_loses_it() {
     let (node, pod) = (Netns::new(), Netns::new());
-    // A second time finds what the first left and makes it right.
-    for _ in 0..2 {
-        make(&node, &pod).await.unwrap();
-        check(&node, &pod);
-    }
+    // A second time finds what the first left, and disturbs nothing.
+    assert!(!make(&node, &pod).await.unwrap());
+    check(&node, &pod);
+    let neighbor = ["neighbor", "replace", "10.244.1.9", "lladdr", "02:00:00:00:00:09", "dev", "eth0", "nud", "stale"];
+    pod.ip(&neighbor);
+    let index = json(&node, &["link", "show", &veth().host])[0]["ifindex"].clone();
+    pod.ip(&["address", "del", "10.244.1.5/24", "dev", "eth0"]);
+    assert!(make(&node, &pod).await.unwrap());
+    check(&node, &pod);
+    assert_eq!(json(&node, &["link", "show", &veth().host])[0]["ifindex"], index);
+    assert_eq!(json(&pod, &["neighbor", "show", "10.244.1.9"]).len(), 1, "neighbours are not forgotten");
     // Of an attempt that broke off only the pod's half of the work may be missing.
     configure_pod(&pod.path(), &interface()).await.unwrap();
     check(&node, &pod);
@@ -87,6 +95,20 @@ fn check(node: &Netns, pod: &Netns) {
     assert_eq!(json(pod, &["link", "show", "lo"])[0]["flags"][1], "UP");
     assert_eq!(json(pod, &["route", "show", "default"])[0]["gateway"], "10.244.1.1");
     assert_eq!(json(pod, &["-6", "route", "show", "default"])[0]["gateway"], "fe80::1");
+}
+
+#[tokio::test]
+async fn ends_that_are_not_a_pair_are_made_anew() {
+    let (node, pod, other) = (Netns::new(), Netns::new(), Netns::new());
+    make(&node, &other).await.unwrap();
+    assert!(!make(&node, &pod).await.unwrap(), "the node's end led elsewhere");
+    check(&node, &pod);
+    assert_eq!(json(&other, &["link"]).len(), 1, "only the loopback");
+    node.ip(&["link", "del", &veth().host]);
+    node.ip(&["link", "add", &veth().host, "type", "dummy"]);
+    pod.ip(&["link", "add", "eth0", "type", "dummy"]);
+    assert!(!make(&node, &pod).await.unwrap());
+    check(&node, &pod);
 }
 
 #[tokio::test]

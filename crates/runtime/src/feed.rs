@@ -51,6 +51,8 @@ pub enum Update {
         kind: &'static str,
         /// Why.
         error: String,
+        /// Whether the API server says that there is no such kind.
+        unknown: bool,
     },
 }
 
@@ -121,7 +123,7 @@ fn update<K: Watched>(
             let key = key_of(object.meta());
             Some(Update::Change { kind, edit: Box::new(move |world| put::<K>(world, key, None)) })
         }
-        Err(error) => Some(Update::Fault { kind, error: explain(&error) }),
+        Err(error) => Some(Update::Fault { kind, error: explain(&error), unknown: is_unknown(&error) }),
     }
 }
 
@@ -156,14 +158,23 @@ pub fn put<K: Kind>(world: &mut World, key: Key, record: Option<K::Record>) -> b
     }
 }
 
+fn is_unknown(error: &watcher::Error) -> bool {
+    matches!(reason(error), Some(kube::Error::Api(status)) if status.code == 404)
+}
+
+/// What the API server or the way to it has against a watch.
+fn reason(error: &watcher::Error) -> Option<&kube::Error> {
+    match error {
+        watcher::Error::InitialListFailed(inner)
+        | watcher::Error::WatchStartFailed(inner)
+        | watcher::Error::WatchFailed(inner) => Some(inner),
+        _ => None,
+    }
+}
+
 /// The reason at the bottom, with what to do where we know it.
 fn explain(error: &watcher::Error) -> String {
-    let (watcher::Error::InitialListFailed(inner)
-    | watcher::Error::WatchStartFailed(inner)
-    | watcher::Error::WatchFailed(inner)) = error
-    else {
-        return text_with_sources(error);
-    };
+    let Some(inner) = reason(error) else { return text_with_sources(error) };
     match inner {
         kube::Error::Api(status) if status.code == 404 => {
             "the API server does not know this kind: install its definition".to_owned()

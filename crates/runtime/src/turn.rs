@@ -18,6 +18,10 @@ pub struct Feeds {
     streams: SelectAll<BoxStream<'static, Update>>,
     kinds: BTreeSet<&'static str>,
     listed: BTreeSet<&'static str>,
+    /// Kinds that a cluster may do without.
+    optional: BTreeSet<&'static str>,
+    /// Those of them that this cluster does without.
+    absent: BTreeSet<&'static str>,
     /// What is wrong with the watch of a kind, as it was last told.
     faults: BTreeMap<&'static str, String>,
 }
@@ -43,6 +47,13 @@ impl Feeds {
         self.kinds.insert(kind);
         self.streams.push(stream);
         self
+    }
+
+    /// With the watch of a kind that a cluster may do without: where the API server does not know it, there are none.
+    #[must_use]
+    pub fn with_optional(mut self, kind: &'static str, stream: BoxStream<'static, Update>) -> Self {
+        self.optional.insert(kind);
+        self.with(kind, stream)
     }
 
     /// Waits until the world has changed or a kind has been listed for the first time. Nothing is lost if this is
@@ -72,7 +83,11 @@ impl Feeds {
 
     /// Whether every kind has been listed.
     pub fn is_ready(&self) -> bool {
-        self.kinds == self.listed
+        self.missing().next().is_none()
+    }
+
+    fn missing(&self) -> impl Iterator<Item = &&'static str> {
+        self.kinds.difference(&self.listed).filter(|kind| !self.absent.contains(*kind))
     }
 
     /// What is waited for, for people; nothing when all is well.
@@ -81,7 +96,7 @@ impl Feeds {
             Some(fault) => format!("{kind} ({fault})"),
             None => (*kind).to_owned(),
         };
-        let lines: Vec<String> = self.kinds.difference(&self.listed).map(line).collect();
+        let lines: Vec<String> = self.missing().map(line).collect();
         (!lines.is_empty()).then(|| format!("waiting for {}", lines.join(", ")))
     }
 
@@ -104,12 +119,12 @@ impl Feeds {
                 }
                 self.listed.insert(kind) || changed
             }
-            Update::Fault { kind, error } => {
+            Update::Fault { kind, error, unknown } => {
                 if self.faults.get(kind) != Some(&error) {
                     warn!(kind, error, "watching does not work; trying again");
                 }
                 self.faults.insert(kind, error);
-                false
+                unknown && self.optional.contains(kind) && self.absent.insert(kind)
             }
         }
     }
@@ -142,6 +157,20 @@ mod tests {
         Update::Change { kind: "Node", edit: Box::new(edit) }
     }
 
+    fn missing(kind: &'static str) -> Update {
+        Update::Fault { kind, error: "no such kind".to_owned(), unknown: true }
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_a_cluster_does_without_is_not_waited_for() {
+        let mut feeds = Feeds::new()
+            .with("Node", feed(vec![listed("Node")]))
+            .with_optional("FRRConfiguration", feed(vec![missing("FRRConfiguration")]));
+        let mut world = World::default();
+        while !feeds.next(&mut world).await.ready {}
+        assert_eq!(feeds.waiting(), None);
+    }
+
     fn feed(updates: Vec<Update>) -> BoxStream<'static, Update> {
         stream::iter(updates).chain(stream::pending()).boxed()
     }
@@ -158,7 +187,7 @@ mod tests {
 
     #[tokio::test]
     async fn not_ready_before_every_kind_has_listed() {
-        let missing = Update::Fault { kind: "FRRConfiguration", error: "no such kind".to_owned() };
+        let missing = missing("FRRConfiguration");
         let (sender, later) = futures::channel::mpsc::unbounded();
         let mut feeds = Feeds::new()
             .with("Node", feed(vec![listed("Node"), node("a")]))

@@ -80,6 +80,10 @@ impl Speaker {
 
 async fn apply(config: &Config, applied: &watch::Sender<Applied>) -> Result<Report, String> {
     let frr = Frr::default();
+    if *config == Config::default() && !frr.sockets.exists() {
+        // A node without FRR, and nobody asks for any.
+        return Ok(Report::default());
+    }
     let result = frr.sync(config).await;
     let changes = result.as_ref().map_or(0, |report| report.commands);
     let first = applied.borrow().result.is_empty();

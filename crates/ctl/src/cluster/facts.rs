@@ -11,7 +11,7 @@ use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom};
 use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
 use underlay_api::route_advertisements::{AdvertisementType, NetworkSelectionType};
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
-use underlay_runtime::report::AgentReport;
+use underlay_runtime::report::{AgentReport, SessionReport};
 use underlay_world::select::picks;
 use underlay_world::{Node, Pod};
 
@@ -129,30 +129,43 @@ impl Facts {
         })
     }
 
-    /// The state of a session: as it is published, else as the agent sees it.
+    /// The state of a session: as FRR says now, else as it was published.
     pub fn session(&self, node: &str, vrf: &str, peer: &str) -> Option<&str> {
-        let published = self.sessions.iter().find(|session| {
-            session.node == node && same_vrf(&session.vrf, vrf) && same_peer(&session.peer, peer)
-        });
-        let told = || {
-            let sessions = &self.report(node)?.speaker.sessions;
-            let session =
-                sessions.iter().find(|one| same_vrf(&one.vrf, vrf) && same_peer(&one.peer, peer))?;
-            Some(session.state.as_str())
-        };
-        published.map(|session| session.bgp_status.as_str()).or_else(told)
+        let told = self.told_sessions(node).iter();
+        let mut told = told.filter(|one| same_vrf(&one.vrf, vrf) && same_peer(&one.peer, peer));
+        told.next().map(|one| one.state.as_str()).or_else(|| self.published(node, vrf, peer))
     }
 
     /// All sessions of a node: peer and state.
     pub fn sessions(&self, node: &str) -> Vec<(&str, &str)> {
-        let published = self.sessions.iter().filter(|session| session.node == node);
-        let published: Vec<_> =
-            published.map(|session| (session.peer.as_str(), session.bgp_status.as_str())).collect();
-        if !published.is_empty() {
-            return published;
+        let told = self.told_sessions(node);
+        if told.is_empty() {
+            let published = self.sessions.iter().filter(|session| session.node == node);
+            return published.map(|session| (session.peer.as_str(), session.bgp_status.as_str())).collect();
         }
-        let told = self.report(node).map(|report| report.speaker.sessions.as_slice()).unwrap_or_default();
         told.iter().map(|session| (session.peer.as_str(), session.state.as_str())).collect()
+    }
+
+    /// Sessions whose published state is not what FRR says now: peer, published and real state.
+    pub fn outdated_sessions(&self, node: &str) -> Vec<(&str, &str, &str)> {
+        let outdated = |session: &'_ SessionReport| {
+            let published = self.published(node, &session.vrf, &session.peer)?;
+            (published != session.state).then_some(published)
+        };
+        let told = self.told_sessions(node).iter();
+        told.filter_map(|one| Some((one.peer.as_str(), outdated(one)?, one.state.as_str()))).collect()
+    }
+
+    fn published(&self, node: &str, vrf: &str, peer: &str) -> Option<&str> {
+        let mut sessions = self.sessions.iter();
+        let session = sessions.find(|session| {
+            session.node == node && same_vrf(&session.vrf, vrf) && same_peer(&session.peer, peer)
+        })?;
+        Some(session.bgp_status.as_str())
+    }
+
+    fn told_sessions(&self, node: &str) -> &[SessionReport] {
+        self.report(node).map(|report| report.speaker.sessions.as_slice()).unwrap_or_default()
     }
 }
 

@@ -166,3 +166,9 @@ pub fn report<'a>(facts: &'a mut Facts, node: &str) -> &'a mut AgentReport {
         other => panic!("{other:?}"),
     }
 }
+
+/// Lets the first session of node one be in this state.
+pub fn session_is(facts: &mut Facts, state: &str) {
+    facts.sessions[0].bgp_status = state.to_owned();
+    report(facts, "one").speaker.sessions[0].state = state.to_owned();
+}

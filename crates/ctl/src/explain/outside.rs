@@ -17,9 +17,12 @@ pub fn judge(facts: &Facts, to: IpNet) -> Chain {
             links.push(agent(facts, node));
         }
     }
+    // Who may not ask one agent may ask none.
+    links.dedup();
     let groups = group(facts);
     let learned: Vec<&Way> = groups.keys().filter(|way| way.destination.is_some()).collect();
     let conclusion = match learned.first() {
+        None if groups.is_empty() => format!("no agent could tell which way pods go to {}", short(to)),
         None => default_route(facts, to),
         Some(way) => format!("pods reach {} {}", short(to), way.told()),
     };

@@ -7,7 +7,7 @@ use super::chain::{Chain, Verdict};
 use super::target::{Place, place, service};
 use super::{inside, outside};
 use crate::cluster::facts::{Agent, Facts, PodFacts};
-use crate::cluster::scene::{pod, report, well};
+use crate::cluster::scene::{pod, report, session_is, well};
 
 fn verdicts(chain: &Chain) -> Vec<(&str, Verdict)> {
     chain.links.iter().map(|link| (link.what.as_str(), link.verdict)).collect()
@@ -199,11 +199,7 @@ fn what_is_wrong_with_the_speaker_is_named() {
         "FRR",
         "did not take the last change: no bgpd",
     );
-    names(
-        |facts, _| facts.sessions[1].bgp_status = "Active".to_owned(),
-        "BGP session",
-        "from one to fd00:172:30::1 is Active",
-    );
+    names(|facts, _| session_is(facts, "Active"), "BGP session", "from one to 172.30.0.1 is Active");
     names(
         |facts, _| {
             facts.sessions.clear();
@@ -211,6 +207,18 @@ fn what_is_wrong_with_the_speaker_is_named() {
         },
         "BGP session",
         "from one to 172.30.0.1 is not there",
+    );
+    // What FRR says now counts before what was published.
+    let mut outdated = well();
+    outdated.sessions[0].bgp_status = "Idle".to_owned();
+    assert_eq!(inside::pod(&outdated, &pod()).first_broken(), None);
+    names(
+        |facts, _| {
+            facts.agents.insert("one".to_owned(), Agent::Forbidden);
+            facts.sessions[0].bgp_status = "Idle".to_owned();
+        },
+        "BGP session",
+        "from one to 172.30.0.1 is Idle",
     );
     names(
         |facts, _| report(facts, "one").speaker.told.clear(),
@@ -327,8 +335,14 @@ fn a_learned_route_is_followed_into_ovn() {
     );
 
     let mut lost = facts.clone();
-    lost.sessions[0].bgp_status = "Active".to_owned();
+    session_is(&mut lost, "Active");
     assert_eq!(outside::judge(&lost, to).first_broken().unwrap().detail, "from one to 172.30.0.1 is Active");
+
+    let mut dumb = facts.clone();
+    dumb.agents.values_mut().for_each(|agent| *agent = Agent::Forbidden);
+    let chain = outside::judge(&dumb, to);
+    assert_eq!(verdicts(&chain), [("Agent", Verdict::Unknown)], "once, however many agents");
+    assert!(chain.conclusion.starts_with("no agent could tell"), "{}", chain.conclusion);
 
     learn(&mut facts, "two", Some("it lies in the cluster's own range"));
     let chain = outside::judge(&facts, to);
@@ -350,7 +364,7 @@ fn what_was_not_learned_goes_by_the_default_route() {
     learn(&mut facts, "two", None);
     let chain = outside::judge(&facts, to);
     assert!(chain.links.iter().any(|link| link.detail == "one has learned no route there"), "{chain:?}");
-    facts.sessions[0].bgp_status = "Active".to_owned();
+    session_is(&mut facts, "Active");
     let chain = outside::judge(&facts, to);
     assert_eq!(chain.first_broken().unwrap().detail, "on one: 172.30.0.1 is Active");
 }

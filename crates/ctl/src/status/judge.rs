@@ -168,6 +168,10 @@ fn of_speaker(facts: &Facts, node: &str, add: &mut impl FnMut(String, &str)) {
             }
         }
     }
+    for (peer, published, state) in facts.outdated_sessions(node) {
+        let hint = "ask again in a second; if it stays so, the agent's log tells more";
+        add(format!("the BGPSessionState to {peer} says {published}, but FRR says {state}"), hint);
+    }
     for (peer, state) in facts.sessions(node) {
         if state != ESTABLISHED {
             let hint = "does the peer answer, expect this node, with the same AS numbers and password?";

@@ -2,7 +2,7 @@
 
 use super::judge::{Overview, judge};
 use crate::cluster::facts::{Agent, Facts, Readiness};
-use crate::cluster::scene::{report, well};
+use crate::cluster::scene::{report, session_is, well};
 
 fn problems(change: impl FnOnce(&mut Facts)) -> Vec<String> {
     let mut facts = well();
@@ -55,8 +55,10 @@ fn what_is_wrong_with_nodes_is_a_problem() {
 
 #[test]
 fn what_is_wrong_with_advertising_is_a_problem() {
-    let down = problems(|facts| facts.sessions[1].bgp_status = "Active".to_owned());
-    assert_eq!(down, ["node one: the BGP session to fd00:172:30::1 is Active"]);
+    let down = problems(|facts| session_is(facts, "Active"));
+    assert_eq!(down, ["node one: the BGP session to 172.30.0.1 is Active"]);
+    let outdated = problems(|facts| facts.sessions[0].bgp_status = "Idle".to_owned());
+    assert_eq!(outdated, ["node one: the BGPSessionState to 172.30.0.1 says Idle, but FRR says Established"]);
     let refused =
         problems(|facts| facts.speakers.get_mut("one").unwrap().last_reload_result = "no".to_owned());
     assert_eq!(refused, ["node one: FRR did not take the last change: no"]);
