@@ -51,7 +51,7 @@ async fn a_pod_gets_its_interface_and_loses_it() {
     let neighbor = ["neighbor", "replace", "10.244.1.9", "lladdr", "02:00:00:00:00:09", "dev", "eth0", "nud", "stale"];
     pod.ip(&neighbor);
     let index = json(&node, &["link", "show", &veth().host])[0]["ifindex"].clone();
-    pod.ip(&["address", "del", "10.244.1.5/24", "dev", "eth0"]);
+    pod.ip(&["route", "del", "default"]);
     assert!(make(&node, &pod).await.unwrap());
     check(&node, &pod);
     assert_eq!(json(&node, &["link", "show", &veth().host])[0]["ifindex"], index);
@@ -105,8 +105,8 @@ async fn ends_that_are_not_a_pair_are_made_anew() {
     check(&node, &pod);
     assert_eq!(json(&other, &["link"]).len(), 1, "only the loopback");
     node.ip(&["link", "del", &veth().host]);
-    node.ip(&["link", "add", &veth().host, "type", "dummy"]);
-    pod.ip(&["link", "add", "eth0", "type", "dummy"]);
+    node.ip(&["link", "add", &veth().host, "type", "bridge"]);
+    pod.ip(&["link", "add", "eth0", "type", "bridge"]);
     assert!(!make(&node, &pod).await.unwrap());
     check(&node, &pod);
 }

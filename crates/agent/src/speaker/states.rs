@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
@@ -21,6 +22,8 @@ use super::Applied;
 const NODE: &str = "frrk8s.metallb.io/node";
 const PEER: &str = "frrk8s.metallb.io/peer";
 const VRF: &str = "frrk8s.metallb.io/vrf";
+/// After this long a request that nobody waits for has arrived or never will.
+const LATE: Duration = Duration::from_secs(30);
 /// What is said of a session that BFD does not watch.
 const NO_BFD: &str = "N/A";
 
@@ -93,13 +96,16 @@ pub(super) fn start(
         sessions: Api::namespaced(api, namespace),
         writer,
         known: None,
+        failed: None,
     };
-    let edge = Edge::new("frr-states", plans, metrics);
+    let edge = Edge::new("frr-states", plans, metrics).resync(LATE);
     tokio::spawn(edge.run(async move |told: Arc<Told>| {
+        teller.doubt();
         let result = teller.write(&told).await;
         if result.is_err() {
             // What was written is not certain any more: look first.
             teller.known = None;
+            teller.failed = Some(Instant::now());
         }
         result
     }));
@@ -112,9 +118,20 @@ struct Teller {
     writer: Writer,
     /// What the API server has.
     known: Option<Told>,
+    /// When a write failed last.
+    failed: Option<Instant>,
 }
 
 impl Teller {
+    /// A request that was given up may still arrive and put an old state in the place of a newer one: look once more
+    /// when it must have.
+    fn doubt(&mut self) {
+        if self.failed.is_some_and(|failed| failed.elapsed() >= LATE) {
+            self.failed = None;
+            self.known = None;
+        }
+    }
+
     async fn write(&mut self, told: &Told) -> Result<Report, String> {
         let mut known = match self.known.take() {
             Some(known) => known,
