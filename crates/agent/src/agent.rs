@@ -21,7 +21,7 @@ use underlay_ovsdb::{Config, Selection};
 use underlay_plan::node::NodePlan;
 use underlay_plan::node::addresses::{Placed, PlacedPod};
 use underlay_runtime::admin::{self, Admin};
-use underlay_runtime::edge::EdgeMetrics;
+use underlay_runtime::edge::{EdgeMetrics, reached};
 use underlay_runtime::objects::Writer;
 use underlay_runtime::turn::Feeds;
 use underlay_runtime::{client, config, feed};
@@ -84,8 +84,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         edges: edges.states().into_iter().chain(speaker.as_ref().map(|own| ("frr", own.state()))).collect(),
         frr_sockets: underlay_frr::Frr::default().sockets,
     };
-    let server =
-        cni::Server { pods: placed, waiting: waits.clone(), kernel, switch, mtu: config.settings.mtu };
+    let server = cni::Server {
+        pods: placed,
+        waiting: waits.clone(),
+        kernel,
+        switch,
+        mtu: config.settings.mtu,
+        turns: cni::Turns::default(),
+    };
     tokio::spawn(cni::serve(cni::listen(&args.cni_socket)?, server));
     let admin = Admin {
         registry: Arc::new(registry),
@@ -202,11 +208,12 @@ impl Agent {
         local.assigned.clone_from(&self.assigned);
         let NodePlan { annotations, speaker, zone, waiting } =
             underlay_plan::node::plan(&self.args.node_name, world, &self.settings, &local);
+        // Without its object a node is told nothing, also not that FRR should do nothing.
         if let Some(node) = world.node(&self.args.node_name) {
             self.edges.publish_node(NodeRecord { uid: node.uid.clone(), annotations });
-        }
-        if let Some(own) = &self.speaker {
-            own.publish(speaker);
+            if let Some(own) = &self.speaker {
+                own.publish(speaker);
+            }
         }
         let Some(mut zone) = zone else {
             self.wait_for(&waiting.map(|what| what.to_string()).unwrap_or_default());
@@ -223,7 +230,6 @@ impl Agent {
         self.edges.publish(zone);
         let first = self.pods.send_replace(Some(placed)).is_none();
         if first {
-            self.wait_for("the first plan to be carried out");
             self.open_for_pods();
         } else if self.opened.load(Ordering::Relaxed) {
             self.waiting.send_if_modified(|waiting| waiting.take().is_some());
@@ -231,22 +237,20 @@ impl Agent {
     }
 
     fn wait_for(&self, what: &str) {
-        self.waiting.send_if_modified(|waiting| {
-            if waiting.as_deref() == Some(what) {
-                return false;
-            }
-            info!("waiting for {what}");
-            *waiting = Some(what.to_owned());
-            true
-        });
+        wait_for(&self.waiting, what);
     }
 
     /// Once everything is in place the container runtime is told, and the node turns ready.
     fn open_for_pods(&self) {
-        let (settled, waiting, opened) = (self.edges.settled(), self.waiting.clone(), self.opened.clone());
+        let (states, waiting, opened) = (self.edges.needed(), self.waiting.clone(), self.opened.clone());
         let directory = self.args.cni_conf_dir.clone();
         tokio::spawn(async move {
-            settled.await;
+            for (edge, mut state) in states {
+                if state.borrow().applied == 0 {
+                    wait_for(&waiting, &format!("the first plan to be carried out: {edge}"));
+                    reached(&mut state, 1).await;
+                }
+            }
             if let Err(error) = install::config(&directory).await {
                 warn!(%error, "the container runtime cannot be told");
                 return;
@@ -256,6 +260,18 @@ impl Agent {
             info!("ready for pods");
         });
     }
+}
+
+/// Says what is waited for, and tells it once.
+fn wait_for(waiting: &watch::Sender<Option<String>>, what: &str) {
+    waiting.send_if_modified(|waiting| {
+        if waiting.as_deref() == Some(what) {
+            return false;
+        }
+        info!("waiting for {what}");
+        *waiting = Some(what.to_owned());
+        true
+    });
 }
 
 fn assigned(placed: &Placed) -> BTreeMap<Key, Assigned> {

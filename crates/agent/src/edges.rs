@@ -17,7 +17,7 @@ use underlay_nft::Nft;
 use underlay_ovsdb::Client;
 use underlay_plan::node::Zone;
 use underlay_runtime::admin::Desired;
-use underlay_runtime::edge::{Edge, EdgeMetrics, EdgeState, Publisher, Report, reached};
+use underlay_runtime::edge::{Edge, EdgeMetrics, EdgeState, Publisher, Report};
 use underlay_runtime::objects::Writer;
 
 use crate::records::{self, NodeRecord, PodRecords};
@@ -201,14 +201,9 @@ impl Edges {
         self.switch_changed.iter().for_each(|edge| edge.notify_one());
     }
 
-    /// Waits until every edge has applied a plan once.
-    pub fn settled(&self) -> impl Future<Output = ()> + use<> {
-        let states: Vec<_> = self.states.iter().map(|(_, state)| state.clone()).collect();
-        async move {
-            for mut state in states {
-                reached(&mut state, 1).await;
-            }
-        }
+    /// How far each edge is that the node's pods need, by name.
+    pub fn needed(&self) -> Vec<(&'static str, watch::Receiver<EdgeState>)> {
+        self.states.clone()
     }
 
     /// How far each edge is, by name.

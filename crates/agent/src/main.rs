@@ -9,6 +9,7 @@ mod agent;
 mod args;
 mod cni;
 mod edges;
+mod grace;
 mod install;
 mod records;
 mod remembered;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::time::Instant;
 
 use futures::StreamExt;
 use ipnet::IpNet;
@@ -15,6 +16,8 @@ use underlay_plan::node::topology::PHYSICAL_NETWORK;
 use underlay_runtime::pace::Pace;
 use underlay_world::Local;
 use underlay_world::local::{Bridge, LearnedRoute};
+
+use crate::grace::{self, Grace};
 
 /// What was seen last, and how often something changed in the kernel that is not ours to plan with: edges that write
 /// there look again.
@@ -49,8 +52,10 @@ async fn follow(
     let mut changes = switch.subscribe();
     let mut around = kernel.surroundings().await?;
     let mut replica: Option<std::sync::Arc<Replica>> = None;
+    let (mut grace, sockets) = (Grace::default(), underlay_frr::Frr::default().sockets);
     loop {
         let (mut of_kernel, mut of_switch) = (0, 0);
+        let grace_ends = grace.ends();
         tokio::select! {
             event = events.next() => {
                 let Some(event) = event else { return Ok(()) };
@@ -64,14 +69,23 @@ async fn follow(
                 of_switch = 1;
                 replica = Some(update.replica);
             }
+            () = until(grace_ends) => {}
             () = seen.closed() => return Ok(()),
         }
         let Some(replica) = &replica else { continue };
-        let local = local(node, replica, &around);
+        let mut local = local(node, replica, &around);
+        local.learned = grace.given(local.learned, grace::settles(&sockets), Instant::now());
         seen.send_modify(|seen| {
             let old = seen.take().unwrap_or_default();
             *seen = Some(Seen { local, kernel: old.kernel + of_kernel, switch: old.switch + of_switch });
         });
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
     }
 }
 

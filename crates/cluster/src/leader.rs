@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Node, ObjectReference};
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
-use underlay_api::{FRRConfiguration, RouteAdvertisements};
+use underlay_api::{BGPSessionState, FRRConfiguration, FRRNodeState, RouteAdvertisements};
 use underlay_plan::cluster::{ClusterPlan, Given, NodesPlan, Problem, advertise, nodes};
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -69,7 +69,9 @@ impl Leader {
         let feeds = Feeds::new()
             .with(Node::NAME, feed::everything::<Node>(client))
             .with(RouteAdvertisements::NAME, feed::everything::<RouteAdvertisements>(client))
-            .with(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client));
+            .with(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client))
+            .with_optional(FRRNodeState::NAME, feed::everything::<FRRNodeState>(client))
+            .with_optional(BGPSessionState::NAME, feed::everything::<BGPSessionState>(client));
         Self {
             tools,
             feeds,

@@ -7,9 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use tracing::info;
-use underlay_api::route_advertisements::{ACCEPTED, RouteAdvertisementsStatus};
+use underlay_api::route_advertisements::{ACCEPTED, READY, RouteAdvertisementsStatus};
 use underlay_api::{FRRConfiguration, RouteAdvertisements, conditions};
 use underlay_plan::cluster::advertise::{LABEL, is_generated};
+use underlay_plan::cluster::ready::{self, Readiness};
 use underlay_plan::cluster::{Advertised, Verdict};
 use underlay_runtime::events::reference;
 use underlay_runtime::feed::put;
@@ -18,6 +19,9 @@ use underlay_world::kind::key_of;
 use underlay_world::{Key, Kind};
 
 use crate::leader::{AT_ONCE, Leader};
+
+/// The conditions that are ours.
+const CONDITIONS: [&str; 2] = [ACCEPTED, READY];
 
 /// A write that was made: what the object is now, or that it is gone.
 type Written = Result<Option<FRRConfiguration>, WriteError>;
@@ -28,13 +32,18 @@ impl Leader {
         let failures = self.write_configurations(advertised).await;
         let mut done = failures.is_empty();
         let mut names = BTreeSet::new();
-        for (name, verdict) in &advertised.verdicts {
-            let failed = failures.get(name).cloned().map(Verdict::Internal);
-            done &= self.say(name, failed.as_ref().unwrap_or(verdict)).await;
-            names.insert(name.clone());
+        for (name, readiness) in ready::plan(&self.world, advertised) {
+            let failed = failures.get(&name).cloned().map(Verdict::Internal);
+            let verdict = failed.as_ref().or_else(|| advertised.verdicts.get(&name));
+            if let Some(verdict) = verdict {
+                done &= self.say(&name, verdict, &readiness).await;
+            }
+            names.insert(name);
         }
         let gone = self.measured.difference(&names).cloned().collect();
-        self.tools.metrics.forget(&gone, ACCEPTED);
+        for condition in CONDITIONS {
+            self.tools.metrics.forget(&gone, condition);
+        }
         self.measured = names;
         done
     }
@@ -91,13 +100,11 @@ impl Leader {
     }
 
     /// Says what became of an advertisement, unless that is what is said already. False if it could not be said.
-    async fn say(&mut self, name: &str, verdict: &Verdict) -> bool {
+    async fn say(&mut self, name: &str, verdict: &Verdict, readiness: &Readiness) -> bool {
         let key = Key::cluster(name);
         let Some(object) = self.world.advertisements.get(&key).cloned() else { return true };
-        let (status, changed) = status(&object, verdict);
-        if let Some(condition) = conditions::get(&status.conditions, ACCEPTED) {
-            self.tools.metrics.condition(name, condition);
-        }
+        let (status, changed) = status(&object, verdict, readiness);
+        status.conditions.iter().for_each(|condition| self.tools.metrics.condition(name, condition));
         if !changed {
             return true;
         }
@@ -125,14 +132,20 @@ fn label(object: &FRRConfiguration) -> String {
     object.labels().get(LABEL).cloned().unwrap_or_default()
 }
 
-/// The status with our condition alone, and whether it says anything new.
-fn status(object: &RouteAdvertisements, verdict: &Verdict) -> (RouteAdvertisementsStatus, bool) {
-    let name = object.name_any();
+/// The status with our conditions alone, and whether it says anything new.
+fn status(
+    object: &RouteAdvertisements,
+    verdict: &Verdict,
+    readiness: &Readiness,
+) -> (RouteAdvertisementsStatus, bool) {
+    let (name, generation) = (object.name_any(), object.metadata.generation);
     let old = object.status.clone().unwrap_or_default();
-    let ours = |condition: &Condition| condition.type_ == ACCEPTED;
+    let ours = |condition: &Condition| CONDITIONS.contains(&condition.type_.as_str());
     let mut conditions: Vec<Condition> = old.conditions.into_iter().filter(ours).collect();
-    let outcome = verdict.outcome(&name, object.metadata.generation);
-    let changed = conditions::set(&mut conditions, outcome, Time(Timestamp::now()));
+    let mut changed = false;
+    for outcome in [verdict.outcome(&name, generation), readiness.outcome(generation)] {
+        changed |= conditions::set(&mut conditions, outcome, Time(Timestamp::now()));
+    }
     let summary = verdict.summary(&name);
     let changed = changed || summary != old.status;
     (RouteAdvertisementsStatus { status: summary, conditions }, changed)

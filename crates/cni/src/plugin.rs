@@ -16,6 +16,9 @@ use crate::{VERSION, VERSIONS};
 
 /// How long an agent that is not there is waited for. Runtimes give up after two minutes or more.
 pub const PATIENCE: Duration = Duration::from_secs(110);
+/// How long the state is waited for. Whoever asks wants it now, but an agent that restarts must not make the kubelet call
+/// the whole node unfit.
+pub const STATUS_PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two attempts. The agent is back within a second, so it is worth looking often.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -40,8 +43,7 @@ pub fn run(
         let text = json!({ "cniVersion": VERSION, "supportedVersions": VERSIONS }).to_string();
         return Output { text, success: true };
     }
-    // Whoever asks for the state wants it now.
-    let patience = if command == "STATUS" { Duration::ZERO } else { patience };
+    let patience = if command == "STATUS" { patience.min(STATUS_PATIENCE) } else { patience };
     let version = version_of(&config);
     match ask(&Request { environment, config }, socket, patience) {
         Ok(Reply::Done(text)) => Output { text, success: true },
@@ -75,7 +77,8 @@ fn ask(request: &Request, socket: &Path, patience: Duration) -> Result<Reply, Fa
 
 fn attempt(request: &Request, socket: &Path, deadline: Instant) -> std::io::Result<Reply> {
     let mut stream = UnixStream::connect(socket)?;
-    let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
+    // An answer that says why it took so long is worth another second.
+    let left = deadline.saturating_duration_since(Instant::now()) + Duration::from_secs(1);
     stream.set_read_timeout(Some(left))?;
     stream.write_all(&serde_json::to_vec(request)?)?;
     stream.shutdown(Shutdown::Write)?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::{core, discovery};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use underlay_api::{FRRConfiguration, RouteAdvertisements};
+use underlay_api::{BGPSessionState, FRRConfiguration, FRRNodeState, RouteAdvertisements};
 
-use crate::{EndpointSlice, Key, Node, Pod, Service, World};
+use crate::{EndpointSlice, Key, Node, Pod, Service, Session, Speaker, World};
 
 /// A kind of object.
 pub trait Kind: Sized + 'static {
@@ -63,6 +63,8 @@ kind!(RouteAdvertisements, Arc<RouteAdvertisements>, "RouteAdvertisements", adve
 kind!(FRRConfiguration, Arc<FRRConfiguration>, "FRRConfiguration", frr_configurations, |object| {
     Some(Arc::new(without_bookkeeping(object)))
 });
+kind!(FRRNodeState, Speaker, "FRRNodeState", speakers, Speaker::read);
+kind!(BGPSessionState, Session, "BGPSessionState", sessions, Session::read);
 
 /// Field ownership is the larger part of many objects, and nobody reads it here.
 fn without_bookkeeping<K: kube::Resource>(mut object: K) -> K {

@@ -11,6 +11,7 @@ pub mod pod;
 pub mod select;
 pub mod service;
 pub mod settings;
+pub mod speaker;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use node::Node;
 pub use pod::{Pod, PodState};
 pub use service::{Endpoint, EndpointSlice, Service};
 pub use settings::Settings;
+pub use speaker::{Session, Speaker};
 
 /// Namespace and name; the namespace of an object of the cluster is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -70,6 +72,10 @@ pub struct World {
     pub advertisements: BTreeMap<Key, Arc<RouteAdvertisements>>,
     /// Parts of the nodes' FRR configuration: the users' and those generated from them.
     pub frr_configurations: BTreeMap<Key, Arc<FRRConfiguration>>,
+    /// What became of the nodes' FRR configurations.
+    pub speakers: BTreeMap<Key, Speaker>,
+    /// BGP sessions.
+    pub sessions: BTreeMap<Key, Session>,
 }
 
 impl World {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use futures::TryFutureExt;
 use underlay_cni::result::{Failure, Success, code};
 use underlay_cni::verb::Attachment;
 use underlay_linux::{PodInterface, Veth};
 use underlay_net::names::{host_interface, pod_port};
-use underlay_ovs::pods::{PodPort, add_pod_port, wait_installed};
+use underlay_ovs::pods::{PodPort, add_pod_port, remove_pod_ports, wait_installed};
 use underlay_plan::node::addresses::{Placed, PlacedPod};
 use underlay_world::Key;
 
@@ -24,7 +25,8 @@ impl Server {
             let problem = format!("network namespace {namespace} is not there");
             return Err(Failure::new(code::UNKNOWN_CONTAINER, problem));
         }
-        let pod = self.placed(&key, attachment).await?;
+        let mut turn = self.turns.to_add(&attachment.container).await;
+        let pod = turn.unless_removed(self.placed(&key, attachment)).await?;
         let veth = Veth {
             host: host_interface(&attachment.container),
             pod: attachment.interface.clone(),
@@ -32,7 +34,12 @@ impl Server {
             mac: pod.network.mac,
         };
         let namespace = Path::new(namespace);
-        self.kernel.create_veth(&veth, namespace).await.map_err(|error| broken(&error))?;
+        let host_end = self.kernel.create_veth(&veth, namespace).await.map_err(|error| broken(&error))?;
+        if !host_end.kept {
+            // A port that an earlier link of this name had carries nothing any more, whatever it says.
+            let removed = remove_pod_ports(&self.switch, &attachment.container).await;
+            removed.map_err(|error| broken(&error))?;
+        }
         let port = port(attachment, &key, &pod, &veth.host);
         let interface = interface(&veth, &pod);
         let (configured, attached) = tokio::join!(
@@ -41,8 +48,9 @@ impl Server {
         );
         configured.map_err(|error| broken(&error))?;
         attached.map_err(|error| broken(&error))?;
-        wait_installed(&self.switch, &veth.host, &pod.uid).await.map_err(|error| broken(&error))?;
-        self.recorded(&key, &pod.uid).await?;
+        let installed = wait_installed(&self.switch, &veth.host, &pod.uid);
+        turn.unless_removed(installed.map_err(|error| broken(&error))).await?;
+        turn.unless_removed(self.recorded(&key, &pod.uid)).await?;
         Ok(success(attachment, &veth, &pod))
     }
 

@@ -2,6 +2,7 @@
 
 mod add;
 mod remove;
+mod turns;
 mod verify;
 
 use std::io;
@@ -15,11 +16,14 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 use underlay_cni::exchange::{DOCUMENT_MAX, Reply, Request};
+use underlay_cni::plugin::STATUS_PATIENCE;
 use underlay_cni::result::{Failure, code};
 use underlay_cni::verb::{Call, Verb};
 use underlay_linux::Kernel;
 use underlay_ovsdb::Client;
 use underlay_plan::node::addresses::Placed;
+
+pub use turns::Turns;
 
 /// How long a pod is waited for: its address, and OVN to carry its packets. Runtimes give up after two minutes.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -37,6 +41,8 @@ pub struct Server {
     pub switch: Client,
     /// Largest packet of a pod.
     pub mtu: u32,
+    /// Who is served.
+    pub turns: Turns,
 }
 
 /// Opens the socket. One that a killed agent left is replaced.
@@ -99,7 +105,7 @@ impl Server {
             }
             Verb::Del(attachment) => self.remove(attachment).await.map(|()| String::new()),
             Verb::Check(attachment) => self.verify(attachment).await.map(|()| String::new()),
-            Verb::Status => self.status().map(|()| String::new()),
+            Verb::Status => self.status().await.map(|()| String::new()),
             Verb::Gc(valid) => self.collect(valid).await.map(|()| String::new()),
         };
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -118,12 +124,16 @@ impl Server {
         }
     }
 
-    /// Whether pods can be given interfaces.
-    fn status(&self) -> Result<(), Failure> {
-        match &*self.waiting.borrow() {
-            Some(what) => Err(Failure::new(code::NOT_AVAILABLE, format!("waiting for {what}"))),
-            None => Ok(()),
+    /// Whether pods can be given interfaces. A node that has just begun to wait gets a moment: the runtime tells the
+    /// kubelet, and the kubelet would call the whole node unfit because its agent was restarted.
+    async fn status(&self) -> Result<(), Failure> {
+        let mut waiting = self.waiting.clone();
+        let ready = waiting.wait_for(Option::is_none);
+        if tokio::time::timeout(STATUS_PATIENCE, ready).await.is_ok_and(|ready| ready.is_ok()) {
+            return Ok(());
         }
+        let what = self.waiting.borrow().clone().unwrap_or_default();
+        Err(Failure::new(code::NOT_AVAILABLE, format!("waiting for {what}")))
     }
 }
 

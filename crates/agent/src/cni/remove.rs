@@ -31,6 +31,7 @@ impl Server {
     }
 
     async fn remove_sandbox(&self, sandbox: &str) -> Result<(), Failure> {
+        let _turn = self.turns.to_remove(sandbox).await;
         let link = host_interface(sandbox);
         let (ports, link) =
             tokio::join!(remove_pod_ports(&self.switch, sandbox), self.kernel.delete_link(&link));

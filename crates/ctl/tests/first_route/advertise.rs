@@ -56,6 +56,12 @@ pub fn the_router_learns_the_way(lab: &LabUnderTest) {
     let condition = &advertisement["status"]["conditions"][0];
     assert_eq!((condition["type"].as_str(), condition["status"].as_str()), (Some("Accepted"), Some("True")));
     assert_eq!(condition["observedGeneration"], advertisement["metadata"]["generation"]);
+    wait_for("the advertisement to be ready", PATIENCE, || {
+        let advertisement = get(lab, &["routeadvertisements", "default"]);
+        let ready = &advertisement["status"]["conditions"][1];
+        let told = (ready["type"].as_str(), ready["status"].as_str()) == (Some("Ready"), Some("True"));
+        if told { Ok(()) } else { Err(ready.to_string()) }
+    });
 }
 
 /// A client outside reaches a pod, and the pod sees who it is.

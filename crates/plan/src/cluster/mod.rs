@@ -6,6 +6,7 @@
 
 pub mod advertise;
 pub mod nodes;
+pub mod ready;
 mod speaker;
 pub mod verdict;
 
