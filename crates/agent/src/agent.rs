@@ -197,8 +197,8 @@ impl Agent {
         if last.kernel != seen.kernel {
             self.edges.kernel_changed();
         }
-        if last.switch != seen.switch {
-            self.edges.switch_changed();
+        if last.links != seen.links {
+            self.edges.links_changed();
         }
     }
 

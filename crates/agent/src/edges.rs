@@ -42,8 +42,8 @@ pub struct Edges {
     records: Vec<(&'static str, watch::Receiver<EdgeState>)>,
     /// Wakes the edges that write to the kernel.
     kernel_changed: Vec<Arc<Notify>>,
-    /// Wakes the edges that write to the switch.
-    switch_changed: Vec<Arc<Notify>>,
+    /// Wakes the edges that write to what loses everything when its links go.
+    links_changed: Vec<Arc<Notify>>,
 }
 
 /// What the edges write to.
@@ -79,7 +79,7 @@ impl Edges {
             states: Vec::new(),
             records: Vec::new(),
             kernel_changed: Vec::new(),
-            switch_changed: Vec::new(),
+            links_changed: Vec::new(),
         };
         edges.start_databases(&targets, metrics);
         edges.start_node(&targets, metrics);
@@ -104,7 +104,7 @@ impl Edges {
         }
         let (client, edge) = (targets.switch.clone(), Edge::new("switch", self.switch.plans(), metrics));
         self.states.push(("switch", edge.state()));
-        self.switch_changed.push(edge.waker());
+        tokio::spawn(wake_by(client.clone(), edge.waker()));
         tokio::spawn(edge.run(async move |switch: Arc<Switch>| {
             let changes = underlay_ovs::sync(&client, &switch).await.map_err(text)?;
             Ok::<_, String>(Report { changes })
@@ -115,7 +115,7 @@ impl Edges {
         let edge = Edge::new("flows", self.flows.plans(), metrics).resync(LOOK_AGAIN);
         self.states.push(("flows", edge.state()));
         // A switch that was restarted has lost its flows; the kernel tells that its devices came again.
-        self.kernel_changed.push(edge.waker());
+        self.links_changed.push(edge.waker());
         tokio::spawn(edge.run(async move |plan: Arc<(String, Flows)>| {
             let changes = underlay_ovs::flows::sync(&plan.0, &plan.1).await.map_err(text)?;
             Ok::<_, String>(Report { changes })
@@ -196,9 +196,9 @@ impl Edges {
         self.kernel_changed.iter().for_each(|edge| edge.notify_one());
     }
 
-    /// Lets the edges that write to the switch look again.
-    pub fn switch_changed(&self) {
-        self.switch_changed.iter().for_each(|edge| edge.notify_one());
+    /// Lets the edges look again that lose everything when links go.
+    pub fn links_changed(&self) {
+        self.links_changed.iter().for_each(|edge| edge.notify_one());
     }
 
     /// How far each edge is that the node's pods need, by name.

@@ -24,8 +24,7 @@ pub struct Grace {
 impl Grace {
     /// The routes to go by: those that are there, and while bgpd `settles` those that were there just before.
     pub fn given(&mut self, there: Vec<LearnedRoute>, settles: bool, now: Instant) -> Vec<LearnedRoute> {
-        let is_there =
-            |lost: &LearnedRoute| there.iter().any(|route| place(route) == place(lost));
+        let is_there = |lost: &LearnedRoute| there.iter().any(|route| place(route) == place(lost));
         let lost: Vec<LearnedRoute> = self.routes.iter().filter(|route| !is_there(route)).cloned().collect();
         self.until = match self.until {
             _ if lost.is_empty() => None,

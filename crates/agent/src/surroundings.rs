@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tracing::warn;
 use underlay_linux::{Event, Fault, Kernel, Surroundings};
 use underlay_net::NetworkNames;
+use underlay_net::names::is_host_interface;
 use underlay_ovsdb::{Client, Record, Replica};
 use underlay_plan::node::topology::PHYSICAL_NETWORK;
 use underlay_runtime::pace::Pace;
@@ -19,16 +20,15 @@ use underlay_world::local::{Bridge, LearnedRoute};
 
 use crate::grace::{self, Grace};
 
-/// What was seen last, and how often something changed in the kernel that is not ours to plan with: edges that write
-/// there look again.
+/// What was seen last, and how often something happened that may not show in it: edges that write there look again.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seen {
     /// The node from within.
     pub local: Local,
-    /// Counts everything that happened in the kernel.
+    /// Counts everything that happened in the kernel, except to the cables of pods.
     pub kernel: u64,
-    /// Counts everything that happened in the switch.
-    pub switch: u64,
+    /// Counts what happened to links.
+    pub links: u64,
 }
 
 /// Watches until nobody wants to know any more. Listens first and looks then, so nothing is missed.
@@ -48,25 +48,25 @@ async fn follow(
     switch: &Client,
     seen: &watch::Sender<Option<Seen>>,
 ) -> Result<(), Fault> {
-    let mut events = Box::pin(kernel.watch().await?);
+    let mut events = Box::pin(kernel.watch_without(is_host_interface).await?);
     let mut changes = switch.subscribe();
     let mut around = kernel.surroundings().await?;
     let mut replica: Option<std::sync::Arc<Replica>> = None;
     let (mut grace, sockets) = (Grace::default(), underlay_frr::Frr::default().sockets);
     loop {
-        let (mut of_kernel, mut of_switch) = (0, 0);
+        let (mut of_kernel, mut of_links) = (0, 0);
         let grace_ends = grace.ends();
         tokio::select! {
             event = events.next() => {
                 let Some(event) = event else { return Ok(()) };
                 of_kernel = 1;
+                of_links = u64::from(matches!(event, Event::Links | Event::Overrun));
                 if event != Event::Rules {
                     around = kernel.surroundings().await?;
                 }
             }
             update = changes.next() => {
                 let Some(update) = update else { return Ok(()) };
-                of_switch = 1;
                 replica = Some(update.replica);
             }
             () = until(grace_ends) => {}
@@ -75,9 +75,13 @@ async fn follow(
         let Some(replica) = &replica else { continue };
         let mut local = local(node, replica, &around);
         local.learned = grace.given(local.learned, grace::settles(&sockets), Instant::now());
-        seen.send_modify(|seen| {
-            let old = seen.take().unwrap_or_default();
-            *seen = Some(Seen { local, kernel: old.kernel + of_kernel, switch: old.switch + of_switch });
+        // Ports of pods come and go all the time, and change nothing here.
+        seen.send_if_modified(|seen| {
+            let (kernel, links) = seen.as_ref().map_or((0, 0), |seen| (seen.kernel, seen.links));
+            let next = Some(Seen { local, kernel: kernel + of_kernel, links: links + of_links });
+            let news = *seen != next;
+            *seen = next;
+            news
         });
     }
 }
@@ -130,6 +134,7 @@ fn bridge(node: &str, name: &str, switch: &Replica, around: &Surroundings) -> Op
         name: name.to_owned(),
         mac: link.mac?,
         addresses: own,
+        mtu: link.mtu,
         uplink: uplink(switch, row, around).and_then(|uplink| underlay_ovs::ofport(switch, &uplink)),
         patch: underlay_ovs::ofport(switch, &patch),
         // The userspace datapath hands on packets larger than any link takes, and cuts them later.

@@ -10,6 +10,7 @@ use futures::{Stream, StreamExt, stream};
 use rtnetlink::MulticastGroup as Group;
 use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
+use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::route::RouteProtocol;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -49,6 +50,14 @@ pub enum Event {
 impl Kernel {
     /// Listens from now on. To miss nothing, listen first and look then. The stream ends only when the socket breaks.
     pub async fn watch(&self) -> Result<impl Stream<Item = Event> + Send + use<>, Fault> {
+        self.watch_without(|_| false).await
+    }
+
+    /// As [`Self::watch`], but passes over what happens to links of some names themselves.
+    pub async fn watch_without(
+        &self,
+        passed_over: fn(&str) -> bool,
+    ) -> Result<impl Stream<Item = Event> + Send + use<>, Fault> {
         let socket = self.namespace().listener(GROUPS.iter().map(|group| *group as u32).collect()).await?;
         let (connection, handle, mut messages) = rtnetlink::from_socket(socket);
         let inbox = Arc::new(Inbox::default());
@@ -59,7 +68,7 @@ impl Kernel {
         tasks.spawn(async move {
             let _alive = handle;
             while let Some((message, _)) = messages.next().await {
-                if let Some(event) = event(&message) {
+                if let Some(event) = event(&message, passed_over) {
                     target.put(event);
                 }
             }
@@ -72,14 +81,16 @@ impl Kernel {
     }
 }
 
-fn event(message: &NetlinkMessage<Message>) -> Option<Event> {
+fn event(message: &NetlinkMessage<Message>, passed_over: fn(&str) -> bool) -> Option<Event> {
     let inner = match &message.payload {
         NetlinkPayload::Overrun(_) => return Some(Event::Overrun),
         NetlinkPayload::InnerMessage(inner) => inner,
         _ => return None,
     };
     match inner {
-        Message::NewLink(_) | Message::DelLink(_) => Some(Event::Links),
+        Message::NewLink(link) | Message::DelLink(link) => {
+            (!name(link).is_some_and(passed_over)).then_some(Event::Links)
+        }
         Message::NewAddress(_) | Message::DelAddress(_) => Some(Event::Addresses),
         Message::NewRoute(route) | Message::DelRoute(route) => {
             Some(Event::Routes { bgp: route.header.protocol == RouteProtocol::Bgp })
@@ -87,6 +98,13 @@ fn event(message: &NetlinkMessage<Message>) -> Option<Event> {
         Message::NewRule(_) | Message::DelRule(_) => Some(Event::Rules),
         _ => None,
     }
+}
+
+fn name(link: &LinkMessage) -> Option<&str> {
+    link.attributes.iter().find_map(|attribute| match attribute {
+        LinkAttribute::IfName(name) => Some(name.as_str()),
+        _ => None,
+    })
 }
 
 /// Events that nobody has taken yet.

@@ -103,6 +103,11 @@ pub fn host_interface(container: &str) -> String {
     container.chars().take(INTERFACE_NAME_MAX).collect()
 }
 
+/// Whether a link has a name as [`host_interface`] gives it: runtimes number containers in hexadecimal.
+pub fn is_host_interface(link: &str) -> bool {
+    link.len() == INTERFACE_NAME_MAX && link.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +131,9 @@ mod tests {
 
     #[test]
     fn host_interface_fits_a_netdev() {
-        assert_eq!(host_interface("0123456789abcdef0123").len(), INTERFACE_NAME_MAX);
+        let name = host_interface("0123456789abcdef0123");
+        assert_eq!(name.len(), INTERFACE_NAME_MAX);
+        assert!(is_host_interface(&name));
+        assert!(!["br-ex", "eth0", "enp0s31f6-longer", "0123456789abcd", "ovn-k8s-mp00000"].map(is_host_interface).contains(&true));
     }
 }

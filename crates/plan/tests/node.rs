@@ -88,6 +88,7 @@ fn local() -> Local {
             name: "br-ex".to_owned(),
             mac: "02:00:00:00:00:12".parse().unwrap(),
             addresses: addresses.to_vec(),
+            mtu: 1500,
             uplink: Some(1),
             patch: Some(2),
             checks_size: false,
@@ -142,6 +143,10 @@ fn a_node_says_what_it_waits_for() {
     assert_eq!(waiting(&bare, &local()), Some(Waiting::Id("one".to_owned())));
     assert_eq!(waiting(&full, &Local { bridge: None, ..local() }), Some(Waiting::Bridge));
     assert_eq!(waiting(&full, &Local { chassis: String::new(), ..local() }), Some(Waiting::Chassis));
+    let mut narrow = local();
+    narrow.bridge.as_mut().unwrap().mtu = 1450;
+    let text = waiting(&full, &narrow).unwrap().to_string();
+    assert!(text.contains("1450") && text.contains("1458") && text.contains("mtu 1392"), "{text}");
     assert_eq!(waiting(&full, &local()), None);
 }
 

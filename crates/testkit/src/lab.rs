@@ -13,6 +13,7 @@ use std::thread;
 use serde_json::Value;
 use underlay_lab::state::{Lab, all_labs};
 
+use crate::netns::Netns;
 use crate::OutputExt;
 use crate::owner::Owner;
 use crate::require::{require_artifacts, require_root};
@@ -172,6 +173,24 @@ impl LabUnderTest {
     #[track_caller]
     pub fn exec(&self, machine: &str, command: &[&str]) -> Output {
         self.cli(&[&["exec", machine, "--"], command].concat())
+    }
+
+    /// The network of a machine, or one that the machine has a name for, such as a pod's.
+    ///
+    /// # Panics
+    ///
+    /// When it is not there.
+    #[track_caller]
+    pub fn network(&self, machine: &str, name: Option<&str>) -> Netns {
+        let number = fs::read_to_string(self.lab.machine_directory(machine).join("pid"));
+        let process = match (self.lab.inner_proc(), number) {
+            (Ok(proc), Ok(number)) => proc.join(number.trim()),
+            other => panic!("finding machine {machine}: {other:?}"),
+        };
+        match name {
+            Some(name) => Netns::at(&process.join("root/run/netns").join(name)),
+            None => Netns::at(&process.join("ns/net")),
+        }
     }
 
     /// Runs kubectl as the admin, from outside the lab.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -40,6 +40,20 @@ impl Netns {
         };
         this.ip(&["link", "set", "lo", "up"]);
         this
+    }
+
+    /// A namespace that is there already, such as a pod's. It stays when this is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Without root, or when it is not there.
+    #[track_caller]
+    pub fn at(path: &Path) -> Self {
+        require_root();
+        match File::open(path) {
+            Ok(file) => Self { file },
+            Err(error) => panic!("the network namespace {}: {error}", path.display()),
+        }
     }
 
     /// A path by which other programs find it while we live, as in `ip link set eth0 netns PATH`.

@@ -36,6 +36,8 @@ pub struct Bridge {
     pub mac: Mac,
     /// Addresses on it that are not of our making; the gateway router shares them.
     pub addresses: Vec<IpNet>,
+    /// Largest packet that it carries.
+    pub mtu: u32,
     /// Port number of the node's uplink.
     pub uplink: Option<u32>,
     /// Port number of OVN's patch port, once it is there.

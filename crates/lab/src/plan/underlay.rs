@@ -148,8 +148,12 @@ pub(super) fn settings(topology: &Topology) -> Step {
         format!("{net}/{length}")
     });
     let services = join(topology.kubernetes.service_subnets.iter());
+    // What is left of the narrowest uplink in a tunnel.
+    let narrowest = topology.nodes().filter_map(|node| Some(node.uplink()?.mtu)).min();
+    let mtu = narrowest.unwrap_or(1500).saturating_sub(100);
+    let pods = join(pods);
     write(
         SETTINGS,
-        format!("[default]\ncluster-subnets={}\n\n[kubernetes]\nservice-cidrs={services}\n", join(pods)),
+        format!("[default]\ncluster-subnets={pods}\nmtu={mtu}\n\n[kubernetes]\nservice-cidrs={services}\n"),
     )
 }

@@ -10,6 +10,10 @@ use underlay_net::{Family, Mac, NetworkNames};
 use underlay_world::local::Bridge;
 use underlay_world::{Local, Node, Settings, World};
 
+/// Bytes that a tunnel adds to a packet: outer Ethernet and IP headers, UDP, Geneve and OVN's option.
+const GENEVE_V4: u32 = 58;
+const GENEVE_V6: u32 = 78;
+
 /// Offsets in the masquerade range.
 pub mod masquerade {
     /// OVN, as the node sees it.
@@ -95,6 +99,21 @@ pub enum Waiting {
     /// The bridge.
     #[error("the external bridge with the node's address on it")]
     Bridge,
+    /// A link that carries what pods send.
+    #[error(
+        "{bridge} to carry packets of {need} bytes: it carries {has}, and pods' packets travel in tunnels; \
+         set mtu {fitting} for pods, or raise that of the link"
+    )]
+    Mtu {
+        /// The external bridge.
+        bridge: String,
+        /// What it carries.
+        has: u32,
+        /// What it should.
+        need: u32,
+        /// What pods could have.
+        fitting: u32,
+    },
     /// The chassis.
     #[error("the name of the node's chassis: external_ids:system-id of Open vSwitch")]
     Chassis,
@@ -114,6 +133,7 @@ impl<'a> Site<'a> {
             return Err(Waiting::Chassis);
         }
         let bridge = local.bridge.as_ref().ok_or(Waiting::Bridge)?;
+        check_size(bridge, settings, local)?;
         let subnets = node.subnets_in(DEFAULT_NETWORK);
         let side = |family| Side::find(family, subnets, id, settings, bridge);
         let families: Vec<Side> = settings.families().filter_map(side).collect();
@@ -154,6 +174,16 @@ impl<'a> Site<'a> {
         let me = self.node.name.clone();
         self.world.nodes.values().map(AsRef::as_ref).filter(move |node| node.name != me)
     }
+}
+
+/// Packets that are too large for the way would vanish without a word: better to say so before any is sent.
+fn check_size(bridge: &Bridge, settings: &Settings, local: &Local) -> Result<(), Waiting> {
+    let header = if local.encap.iter().any(IpAddr::is_ipv6) { GENEVE_V6 } else { GENEVE_V4 };
+    let (has, need) = (bridge.mtu, settings.mtu + header);
+    if has >= need {
+        return Ok(());
+    }
+    Err(Waiting::Mtu { bridge: bridge.name.clone(), has, need, fitting: has.saturating_sub(header) })
 }
 
 impl Side {
