@@ -91,6 +91,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         switch,
         mtu: config.settings.mtu,
         turns: cni::Turns::default(),
+        metrics: cni::Metrics::register(&mut registry),
     };
     tokio::spawn(cni::serve(cni::listen(&args.cni_socket)?, server));
     let admin = Admin {

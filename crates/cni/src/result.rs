@@ -15,6 +15,8 @@ pub mod code {
     pub const IO: u32 = 5;
     /// Something could not be understood.
     pub const UNDECODABLE: u32 = 6;
+    /// The network configuration lacks something.
+    pub const INVALID_CONFIG: u32 = 7;
     /// It may work later.
     pub const TRY_AGAIN: u32 = 11;
     /// No pod can be given an interface now.

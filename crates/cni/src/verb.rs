@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::VERSION;
 use crate::exchange::Request;
@@ -73,8 +73,13 @@ pub struct ValidAttachment {
 struct NetConf {
     #[serde(rename = "cniVersion")]
     version: String,
-    #[serde(rename = "cni.dev/valid-attachments")]
-    valid: Option<Vec<ValidAttachment>>,
+    /// A runtime without containers may say `null`; one that says nothing at all did not mean to say that.
+    #[serde(rename = "cni.dev/valid-attachments", deserialize_with = "given")]
+    valid: Option<Option<Vec<ValidAttachment>>>,
+}
+
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 impl Call {
@@ -94,7 +99,7 @@ impl Call {
             "DEL" => Verb::Del(Attachment::read(environment, false)?),
             "CHECK" => Verb::Check(Attachment::read(environment, true)?),
             "STATUS" => Verb::Status,
-            "GC" => Verb::Gc(config.valid.unwrap_or_default()),
+            "GC" => Verb::Gc(config.valid.ok_or_else(no_list)?.unwrap_or_default()),
             other => {
                 let problem =
                     format!("CNI_COMMAND {other:?} is none of ADD, DEL, CHECK, STATUS, GC, VERSION");
@@ -103,6 +108,11 @@ impl Call {
         };
         Ok(Self { version, verb })
     }
+}
+
+/// Without a list everything would go.
+fn no_list() -> Failure {
+    Failure::new(code::INVALID_CONFIG, "GC without cni.dev/valid-attachments: it says what stays")
 }
 
 impl Attachment {
@@ -208,6 +218,10 @@ mod tests {
         let call = Call::read(&request("GC", config)).unwrap();
         let valid = ValidAttachment { container: "c1".to_owned(), interface: "eth0".to_owned() };
         assert_eq!(call.verb, Verb::Gc(vec![valid]));
+        let none = Call::read(&request("GC", r#"{"cniVersion":"1.1.0","cni.dev/valid-attachments":null}"#));
+        assert_eq!(none.unwrap().verb, Verb::Gc(vec![]));
+        let nothing_said = Call::read(&request("GC", r#"{"cniVersion":"1.1.0"}"#));
+        assert_eq!(nothing_said.unwrap_err().code, code::INVALID_CONFIG);
     }
 
     proptest! {

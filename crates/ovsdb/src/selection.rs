@@ -21,6 +21,7 @@ pub struct Selection {
 struct Wanted {
     all: bool,
     columns: BTreeSet<Name>,
+    unwanted: BTreeSet<Name>,
     indexes: BTreeSet<Index>,
 }
 
@@ -67,6 +68,13 @@ impl Selection {
         self
     }
 
+    /// All columns that the server has in a table, except some: what changes often and concerns nobody here.
+    #[must_use]
+    pub fn all_columns_but(mut self, table: &str, unwanted: &[&str]) -> Self {
+        self.wanted(table).unwanted.extend(unwanted.iter().map(|&column| Name::from(column)));
+        self.all_columns(table)
+    }
+
     /// The columns of a typed row.
     #[must_use]
     pub fn row<R: Row>(self) -> Self {
@@ -99,7 +107,9 @@ impl Selection {
             let columns: Vec<(Name, ColumnType)> = known
                 .into_iter()
                 .flat_map(|known| &known.columns)
-                .filter(|(column, _)| wanted.all || wanted.columns.contains(*column))
+                .filter(|(column, _)| {
+                    wanted.columns.contains(*column) || wanted.all && !wanted.unwanted.contains(*column)
+                })
                 .map(|(column, schema)| (column.clone(), schema.ty.clone()))
                 .collect();
             let mut layout = Layout {
@@ -213,6 +223,10 @@ mod tests {
         let resolved = Selection::new().all_columns("Logical_Switch_Port").resolve(&sample());
         assert_eq!(columns(&resolved, "Logical_Switch_Port"), ["addresses", "name", "tag", "up"]);
         assert_eq!(resolved.absent, []);
+        let unwanted = ["tag", "up", "not there"];
+        let some = Selection::new().all_columns_but("Logical_Switch_Port", &unwanted).resolve(&sample());
+        assert_eq!(columns(&some, "Logical_Switch_Port"), ["addresses", "name"]);
+        assert_eq!(some.absent, []);
     }
 
     #[test]

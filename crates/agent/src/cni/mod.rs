@@ -1,6 +1,7 @@
 //! The agent's side of the CNI plugin: a socket, one request a connection.
 
 mod add;
+mod metrics;
 mod remove;
 mod turns;
 mod verify;
@@ -23,6 +24,7 @@ use underlay_linux::Kernel;
 use underlay_ovsdb::Client;
 use underlay_plan::node::addresses::Placed;
 
+pub use metrics::Metrics;
 pub use turns::Turns;
 
 /// How long a pod is waited for: its address, and OVN to carry its packets. Runtimes give up after two minutes.
@@ -43,6 +45,8 @@ pub struct Server {
     pub mtu: u32,
     /// Who is served.
     pub turns: Turns,
+    /// How long that takes.
+    pub metrics: Metrics,
 }
 
 /// Opens the socket. One that a killed agent left is replaced.
@@ -108,7 +112,9 @@ impl Server {
             Verb::Status => self.status().await.map(|()| String::new()),
             Verb::Gc(valid) => self.collect(valid).await.map(|()| String::new()),
         };
-        let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let took = began.elapsed();
+        self.metrics.answered(verb_name(&call.verb), result.is_ok(), took);
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         match result {
             Ok(text) => {
                 // Runtimes ask for the state every few seconds.

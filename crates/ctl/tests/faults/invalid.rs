@@ -30,13 +30,13 @@ pub fn changes_nothing(lab: &LabUnderTest) {
         let refusal = patch(lab, field, &value).expect_err("an invalid change");
         assert!(refusal.contains(message), "{field}: {refusal}");
     }
-    for (field, value, message) in [
-        ("targetVRF", json!("nosuch"), "no VRF matching the RouteAdvertisements target VRF"),
-        ("advertisements", json!(["PodNetwork", "EgressIP"]), "advertising EgressIP requires"),
+    for (field, valid, invalid, message) in [
+        ("targetVRF", Value::Null, json!("nosuch"), "no VRF matching the RouteAdvertisements target VRF"),
+        ("advertisements", json!(["PodNetwork"]), json!(["EgressIP"]), "advertising EgressIP requires"),
     ] {
-        patch(lab, field, &value).expect("a change that is valid by itself");
+        patch(lab, field, &invalid).expect("a change that is valid by itself");
         wait_for_condition(lab, "False", message);
-        patch(lab, field, if field == "targetVRF" { &Value::Null } else { &json!(["PodNetwork"]) }).expect("a change");
+        patch(lab, field, &valid).expect("a change");
         wait_for_condition(lab, "True", "");
     }
     let routes = routes.stop(lab);

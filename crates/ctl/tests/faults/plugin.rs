@@ -20,14 +20,15 @@ for try in $(seq 2000); do
     if [ $killed -ge 3 ]; then break; fi
 done
 echo $killed
-sleep 60'"#;
+exec sleep 60'"#;
 
 pub fn a_killed_plugin_leaves_nothing_behind(lab: &LabUnderTest) {
     let names: Vec<String> = (0..8).map(|number| format!("burst-{number}")).collect();
     let killer = Background::start(lab, "worker1", KILLER);
     start_pods(lab, &names);
     wait_until_running(lab, &names);
-    let killed: u32 = killer.stop(lab).trim().parse().expect("a count");
+    let said = killer.stop(lab);
+    let killed: u32 = said.trim().parse().unwrap_or_else(|error| panic!("{error}: {said}"));
     println!("      plugins killed: {killed}");
     assert!(killed > 0, "no plugin was caught at work");
     nothing_is_left_over(lab);

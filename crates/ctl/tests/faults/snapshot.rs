@@ -31,8 +31,8 @@ ovs-ofctl -O OpenFlow15 --no-stats dump-flows br-ex";
 
 /// The kernel. What it knows for a while only is left out.
 const KERNEL: &str = "\
-ip -br link | sed -E 's/@if[0-9]+//'
-ip -br address | sed -E 's/@if[0-9]+//'
+ip -br link | sed -E 's/@if[0-9]+//; s/ +(UP|DOWN|UNKNOWN) +/ /'
+ip -br address | sed -E 's/@if[0-9]+//; s/ +(UP|DOWN|UNKNOWN) +/ /'
 ip route | sed -E 's/ nhid [0-9]+//'
 ip -6 route | sed -E 's/ nhid [0-9]+//'
 ip rule
@@ -53,6 +53,15 @@ impl Snapshot {
         let parts = [("northbound", NORTHBOUND), ("switch", SWITCH), ("kernel", KERNEL)];
         let parts = parts.into_iter().chain([("filter", FILTER), ("frr", SPEAKER)]);
         Self::look(lab, node, &parts.collect::<Vec<_>>())
+    }
+
+    /// The same with rows of databases that may be others, as long as they say the same.
+    pub fn without_identities(mut self) -> Self {
+        for lines in self.0.values_mut() {
+            *lines = lines.iter().map(|line| anonymous(line)).collect();
+            lines.sort();
+        }
+        self
     }
 
     /// Looks also at what OVN makes of it.
@@ -97,4 +106,20 @@ fn surplus<'a>(one: &'a [String], other: &'a [String]) -> impl Iterator<Item = &
     let mut distinct: Vec<&String> = one.iter().collect();
     distinct.dedup();
     distinct.into_iter().filter(move |line| count(one, line) > count(other, line))
+}
+
+/// A line without the identities of rows in it.
+fn anonymous(line: &str) -> String {
+    let is_identity = |word: &str| {
+        let parts: Vec<usize> = word.split('-').map(str::len).collect();
+        parts == [8, 4, 4, 4, 12] && word.chars().all(|letter| letter == '-' || letter.is_ascii_hexdigit())
+    };
+    let word = |word: &str| if is_identity(word) { "row".to_owned() } else { word.to_owned() };
+    let separators = |letter: char| !letter.is_ascii_alphanumeric() && letter != '-';
+    line.split_inclusive(separators)
+        .map(|piece| match piece.strip_suffix(separators) {
+            Some(text) => format!("{}{}", word(text), &piece[text.len()..]),
+            None => word(piece),
+        })
+        .collect()
 }

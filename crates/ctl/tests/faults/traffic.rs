@@ -24,13 +24,14 @@ pub struct Background {
     machine: String,
     number: String,
     child: Child,
-    output: Option<JoinHandle<String>>,
+    printed: Arc<Mutex<String>>,
+    reader: JoinHandle<()>,
 }
 
 impl Background {
-    /// Starts it.
+    /// Starts it. What it prints is seen line by line.
     pub fn start(lab: &LabUnderTest, machine: &str, command: &str) -> Self {
-        let script = format!("echo $$; exec {command}");
+        let script = format!("echo $$; exec stdbuf -oL {command} 2>&1");
         let mut child = lab
             .command()
             .args(["exec", machine, "--", "sh", "-c", &script])
@@ -40,20 +41,32 @@ impl Background {
         let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut number = String::new();
         output.read_line(&mut number).expect("its number");
-        let output = thread::spawn(move || {
-            let mut text = String::new();
-            let _ = output.read_to_string(&mut text);
-            text
+        let printed = Arc::new(Mutex::new(String::new()));
+        let memory = printed.clone();
+        let reader = thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                let mut memory = memory.lock().expect("no panic");
+                memory.push_str(&line);
+                memory.push('\n');
+            }
         });
-        Self { machine: machine.to_owned(), number: number.trim().to_owned(), child, output: Some(output) }
+        Self { machine: machine.to_owned(), number: number.trim().to_owned(), child, printed, reader }
+    }
+
+    /// Waits until it has printed this.
+    pub fn wait_for(&self, text: &str) {
+        wait_for(text, PATIENCE, || {
+            let printed = self.printed.lock().expect("no panic");
+            if printed.contains(text) { Ok(()) } else { Err(printed.clone()) }
+        });
     }
 
     /// Ends it and returns what it printed.
     pub fn stop(mut self, lab: &LabUnderTest) -> String {
         lab.exec(&self.machine, &["kill", "-INT", &self.number]).ok();
-        let text = self.output.take().and_then(|output| output.join().ok()).unwrap_or_default();
-        let _ = self.child.wait();
-        text
+        let _ = (self.reader.join(), self.child.wait());
+        let printed = self.printed.lock().expect("no panic");
+        printed.clone()
     }
 }
 
@@ -106,8 +119,11 @@ impl Traffic {
         this
     }
 
-    /// Waits until every stream flows.
+    /// Waits until every ping was answered once and every stream flows.
     pub fn wait_until_flowing(&self) {
+        for (_, ping) in &self.pings {
+            ping.wait_for("icmp_seq=");
+        }
         for stream in &self.streams {
             wait_for(&stream.way, RECOVERY, || stream.flows());
         }
