@@ -27,7 +27,7 @@ END
         kill -0 "$pid" || reason "containerd does not start"
         sleep 0.1
     done
-    for image in pause agnhost; do
+    for image in pause agnhost coredns; do
         status "importing and unpacking $image"
         "$bin/ctr" --address "$work/sock" --namespace k8s.io images import --snapshotter overlayfs "$(part_dir images)/$image.tar"
     done

@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2034
 # Container images, made here because no image registry is used: one small
 # Debian root with agnhost in it, under the names that Kubernetes' tests, the
-# kubelet and the container runtime ask for.
+# kubelet and the container runtime ask for, and CoreDNS with nothing beside it.
 
 images_inputs=(setup.d/part-images.sh setup.d/debian.sh images/make-image.py)
-images_needs=(kubernetes)
+images_needs=(kubernetes coredns)
 
 IMAGE_PACKAGES=(bind9-dnsutils curl iperf3 iproute2 iputils-ping netcat-openbsd)
 
@@ -17,7 +17,7 @@ AGNHOST_NAMES=(
 )
 
 images_build() {
-    local root=$1/root kubernetes list
+    local root=$1/root kubernetes list coredns
     kubernetes=$(part_dir kubernetes)
     list=$(IFS=, && echo "${IMAGE_PACKAGES[*]}")
     debian_root trixie "$root" essential "$list"
@@ -31,10 +31,13 @@ images_build() {
 
     status "packing the images"
     tar --sort=name --mtime=@0 --numeric-owner -C "$root" -cf "$1/layer.tar" .
-    # Both have the same single layer, so a node unpacks it once.
+    # Two have the same single layer, so a node unpacks it once.
     images_pack "$1" pause '["/agnhost", "pause"]' '[]' "${PAUSE_NAMES[@]}"
     images_pack "$1" agnhost '["/agnhost"]' '["pause"]' "${AGNHOST_NAMES[@]}"
-    printf '%s\n' "${PAUSE_NAMES[@]}" "${AGNHOST_NAMES[@]}" >"$1/names"
+    coredns=registry.k8s.io/coredns/coredns:$(go_version coredns github.com/coredns/coredns)
+    tar --mtime=@0 --numeric-owner -C "$(part_dir coredns)/bin" -cf "$1/layer.tar" coredns
+    images_pack "$1" coredns '["/coredns"]' '[]' "$coredns"
+    printf '%s\n' "${PAUSE_NAMES[@]}" "${AGNHOST_NAMES[@]}" "$coredns" >"$1/names"
     rm -rf "$root" "$1/layer.tar"
 }
 

@@ -86,7 +86,7 @@ preflight() {
     find_rust
     for part; do
         case $part in
-        containerd | etcd | kubernetes | e2e)
+        containerd | etcd | coredns | kubernetes | e2e)
             find_go
             need=8
             ;;
