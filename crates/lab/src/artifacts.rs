@@ -61,6 +61,15 @@ impl Artifacts {
         let names: Vec<String> = text.lines().map(str::to_owned).filter(|line| !line.is_empty()).collect();
         if names.is_empty() { Err(missing(&path, &"it is empty")) } else { Ok(names) }
     }
+
+    /// Name of the image that carries this program.
+    pub fn image_of(&self, program: &str) -> Result<String, LabError> {
+        let part = format!("/{program}:");
+        let mut names = self.image_names()?.into_iter();
+        names.find(|name| name.contains(&part)).ok_or_else(|| {
+            missing(&self.root.join("images/names"), &format!("no image of {program} is in it"))
+        })
+    }
 }
 
 fn missing(path: &Path, why: &dyn std::fmt::Display) -> LabError {

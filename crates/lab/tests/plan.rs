@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use underlay_lab::file::{DEFAULT, parse};
 use underlay_lab::pki::Pki;
 use underlay_lab::plan::{Daemon, Datapath, LabPlan, Place, Step, plan};
@@ -91,7 +92,13 @@ fn planned_in(text: &str, datapath: Datapath, slowness: u32) -> LabPlan {
         let default = parse("default lab", DEFAULT).expect("a right file");
         Pki::generate(&default).expect("making keys")
     });
-    let place = Place { lab: "test".to_owned(), datapath, sandbox_image: "pause:1".to_owned(), slowness };
+    let place = Place {
+        lab: "test".to_owned(),
+        datapath,
+        sandbox_image: "pause:1".to_owned(),
+        dns_image: "dns:1".to_owned(),
+        slowness,
+    };
     plan(&topology, pki, &place)
 }
 
@@ -128,6 +135,15 @@ fn file<'a>(plan: &'a LabPlan, machine: &str, wanted: &str) -> &'a str {
         _ => None,
     });
     content.expect("a file of the machine")
+}
+
+/// The first object of this kind that the control plane's node hands to the API server as JSON.
+fn fed(plan: &LabPlan, kind: &str) -> Option<Value> {
+    steps(plan, "control").into_iter().find_map(|step| {
+        let Step::Feed { input, .. } = step else { return None };
+        let list: Value = serde_json::from_str(input).ok()?;
+        list["items"].as_array()?.iter().find(|item| item["kind"] == kind).cloned()
+    })
 }
 
 #[test]
@@ -219,9 +235,51 @@ fn without_a_network_for_pods_nothing_of_ours_runs_and_nobody_waits_for_it() {
         assert!(!daemons(&plan, node).keys().any(|name| name.starts_with("underlay-")));
         assert!(daemons(&plan, node).contains_key("kubelet"));
     }
+    assert!(fed(&plan, "Deployment").is_none());
     let steps = format!("{:?}", plan.machines.iter().map(|machine| &machine.steps).collect::<Vec<_>>());
+    assert!(!steps.contains("rollout"));
     assert!(steps.contains("--for=create") && !steps.contains("--for=condition=Ready"));
     assert!(file(&plan, "worker1", "/etc/frr/frr.conf").contains("router bgp 64512"));
+}
+
+#[test]
+fn names_are_served_where_the_kubelets_say() {
+    for (subnets, families, policy) in [
+        ("[10.96.0.0/16, \"fd00:10:96::/112\"]", json!(["IPv4", "IPv6"]), "RequireDualStack"),
+        ("[10.96.0.0/16]", json!(["IPv4"]), "SingleStack"),
+        ("[\"fd00:10:96::/112\"]", json!(["IPv6"]), "SingleStack"),
+    ] {
+        let text: Vec<String> = DEFAULT
+            .lines()
+            .map(|line| match line.split_once("serviceSubnets:") {
+                Some((indent, _)) => format!("{indent}serviceSubnets: {subnets}"),
+                None => line.to_owned(),
+            })
+            .collect();
+        let plan = planned(&text.join("\n"));
+        let kubelet: Value =
+            serde_json::from_str(file(&plan, "worker1", "/etc/kubernetes/kubelet.yaml")).unwrap();
+        let service = fed(&plan, "Service").expect("a service");
+        assert_eq!(service["metadata"]["name"], "kube-dns");
+        assert_eq!(service["spec"]["clusterIPs"], kubelet["clusterDNS"]);
+        assert_eq!(service["spec"]["ipFamilies"], families);
+        assert_eq!(service["spec"]["ipFamilyPolicy"], policy);
+    }
+}
+
+#[test]
+fn the_name_server_is_one_pod_of_an_image_that_is_there() {
+    let plan = planned(DEFAULT);
+    let (deployment, service) = (fed(&plan, "Deployment").unwrap(), fed(&plan, "Service").unwrap());
+    let pod = &deployment["spec"]["template"];
+    assert_eq!(deployment["spec"]["replicas"], 1);
+    assert_eq!(pod["metadata"]["labels"], service["spec"]["selector"]);
+    assert_eq!(pod["spec"]["containers"][0]["image"], "dns:1");
+    assert_eq!(pod["spec"]["containers"][0]["imagePullPolicy"], "Never");
+    let corefile = fed(&plan, "ConfigMap").unwrap()["data"]["Corefile"].as_str().unwrap().to_owned();
+    let kubelet: Value =
+        serde_json::from_str(file(&plan, "worker1", "/etc/kubernetes/kubelet.yaml")).unwrap();
+    assert!(corefile.contains(kubelet["clusterDomain"].as_str().unwrap()));
 }
 
 #[test]

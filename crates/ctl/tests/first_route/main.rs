@@ -2,6 +2,7 @@
 
 mod advertise;
 mod cluster;
+mod dns;
 mod reach;
 
 use std::time::Instant;
@@ -16,6 +17,8 @@ const STEPS: &[Step] = &[
     ("nodes reach pods, and probes pass", reach::nodes_reach_pods),
     ("pods and nodes reach services", reach::services),
     ("a service without endpoints refuses", reach::a_service_without_endpoints_refuses),
+    ("pods resolve names", dns::pods_resolve_names),
+    ("the name server answers at every address", dns::every_address_answers),
     ("pods leave with the node's address", reach::pods_leave_with_the_nodes_address),
     ("pods are not reached from outside", reach::pods_are_not_reached_from_outside),
     ("an advertisement: the router learns the way", advertise::the_router_learns_the_way),

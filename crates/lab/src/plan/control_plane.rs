@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{Daemon, Probe, Step, underlay, words, write, write_secret};
+use super::{Daemon, Place, Probe, Step, dns, underlay, words, write, write_secret};
 use crate::pki::{Actor, Pki};
 use crate::topology::{Machine, Topology};
 
@@ -15,7 +15,7 @@ pub(super) const DIRECTORY: &str = "/etc/kubernetes";
 const RBAC: &str = include_str!("rbac.yaml");
 
 /// Keys, etcd, the API server and its two companions.
-pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<Step> {
+pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki, place: &Place) -> Vec<Step> {
     let mut steps = keys(pki);
     let local = format!("https://127.0.0.1:{API_PORT}");
     for actor in [Actor::Admin, Actor::ClusterManager, Actor::ControllerManager, Actor::Scheduler] {
@@ -34,12 +34,14 @@ pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki) -> Vec<St
         steps.push(underlay::settings(topology));
         chains.push(vec![Step::Start(underlay::manager())]);
         chains.push(underlay::peers(topology, &admin));
+        chains.push(vec![dns::create(&topology.kubernetes, place, &admin)]);
     }
     steps.push(Step::Together(chains));
     steps
 }
 
-/// Waits until every node has registered and, if there is somebody to give pods their network, is ready for them.
+/// Waits until every node has registered and, if there is somebody to give pods their network, is ready for them and
+/// names are answered.
 pub(super) fn final_steps(topology: &Topology, machine: &Machine) -> Vec<Step> {
     if !topology.kubernetes.kubelets {
         return vec![];
@@ -56,7 +58,8 @@ pub(super) fn final_steps(topology: &Topology, machine: &Machine) -> Vec<Step> {
     // A kubelet may not give its own node a role.
     steps.push(Step::Run(words(&format!("{kubectl} label {role}"))));
     if topology.kubernetes.runs_underlay() {
-        steps.push(Step::Run(words(&format!("{wait} {} --for=condition=Ready", nodes.join(" ")))));
+        let ready = Step::Run(words(&format!("{wait} {} --for=condition=Ready", nodes.join(" "))));
+        steps.push(Step::Together(vec![vec![ready], vec![dns::wait()]]));
     }
     steps
 }

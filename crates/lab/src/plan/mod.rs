@@ -4,6 +4,7 @@
 //! and per machine the files, commands and daemons in order.
 
 mod control_plane;
+mod dns;
 mod frr;
 mod network;
 mod ovn;
@@ -38,6 +39,8 @@ pub struct Place {
     pub datapath: Datapath,
     /// Image of a pod's sandbox, present on every node.
     pub sandbox_image: String,
+    /// Image of cluster DNS, present on every node.
+    pub dns_image: String,
     /// Factor on every patience below: an emulated machine is slower.
     pub slowness: u32,
 }
@@ -154,7 +157,7 @@ pub fn plan(topology: &Topology, pki: &Pki, place: &Place) -> LabPlan {
 pub fn plan_control_plane(topology: &Topology, pki: &Pki, place: &Place) -> LabPlan {
     let machines = topology.control_plane().map(|machine| {
         let mut steps = network::base(machine);
-        steps.extend(control_plane::steps(topology, machine, pki));
+        steps.extend(control_plane::steps(topology, machine, pki, place));
         MachinePlan {
             name: machine.name.clone(),
             node: true,
@@ -185,7 +188,7 @@ fn machine_steps(topology: &Topology, machine: &Machine, pki: &Pki, place: &Plac
             network.push(Step::Together(vec![ovn::zone(), frr::steps(&config)]));
             let mut chains = vec![network];
             if *control_plane {
-                chains.push(control_plane::steps(topology, machine, pki));
+                chains.push(control_plane::steps(topology, machine, pki, place));
             }
             if topology.kubernetes.kubelets {
                 chains.push(worker::runtime(place));

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::control_plane::{API_PORT, DIRECTORY, join, kubeconfig_path};
-use super::{Daemon, Place, Probe, Step, underlay, words, write, write_secret};
-use crate::pki::{Actor, Pki, nth_address};
+use super::{Daemon, Place, Probe, Step, dns, underlay, words, write, write_secret};
+use crate::pki::{Actor, Pki};
 use crate::topology::{Machine, Topology};
 
 const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
@@ -126,8 +126,6 @@ state = "/run/containerd"
 }
 
 fn kubelet_config(topology: &Topology, node: &str, place: &Place) -> String {
-    let dns: Vec<String> =
-        topology.kubernetes.service_subnets.iter().filter_map(|subnet| nth_address(subnet, 10)).collect();
     let config = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -140,8 +138,8 @@ fn kubelet_config(topology: &Topology, node: &str, place: &Place) -> String {
         "tlsCertFile": format!("{DIRECTORY}/pki/kubelet.crt"),
         "tlsPrivateKeyFile": format!("{DIRECTORY}/pki/kubelet.key"),
         "containerRuntimeEndpoint": format!("unix://{CONTAINERD_SOCKET}"),
-        "clusterDNS": dns,
-        "clusterDomain": "cluster.local",
+        "clusterDNS": dns::addresses(&topology.kubernetes),
+        "clusterDomain": dns::DOMAIN,
         "resolvConf": "/etc/resolv.conf",
         // Nodes share one kernel: no node owns the machine's resources, and cgroup v1 will do. Without groups of its own
         // the kubelet would let containers have theirs beside everybody else's, where no one finds them any more.

@@ -95,6 +95,7 @@ pub(super) fn place(lab: &Lab, datapath: Datapath, artifacts: &Artifacts) -> Res
         lab: lab.name().to_owned(),
         datapath,
         sandbox_image: artifacts.image_names()?.swap_remove(0),
+        dns_image: artifacts.image_of("coredns")?,
         slowness: if datapath == Datapath::Kernel { 5 } else { 1 },
     })
 }

@@ -105,6 +105,7 @@ mod tests {
             lab: "lab".to_owned(),
             datapath: Datapath::Userspace,
             sandbox_image: "pause".to_owned(),
+            dns_image: "coredns".to_owned(),
             slowness: 1,
         };
         let control_plane = plan_control_plane(&whole, &pki, &place);
