@@ -48,7 +48,8 @@ async fn a_pod_gets_its_interface_and_loses_it() {
     // A second time finds what the first left, and disturbs nothing.
     assert!(!make(&node, &pod).await.unwrap());
     check(&node, &pod);
-    let neighbor = ["neighbor", "replace", "10.244.1.9", "lladdr", "02:00:00:00:00:09", "dev", "eth0", "nud", "stale"];
+    let neighbor =
+        ["neighbor", "replace", "10.244.1.9", "lladdr", "02:00:00:00:00:09", "dev", "eth0", "nud", "stale"];
     pod.ip(&neighbor);
     let index = json(&node, &["link", "show", &veth().host])[0]["ifindex"].clone();
     pod.ip(&["route", "del", "default"]);

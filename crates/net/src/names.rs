@@ -134,6 +134,10 @@ mod tests {
         let name = host_interface("0123456789abcdef0123");
         assert_eq!(name.len(), INTERFACE_NAME_MAX);
         assert!(is_host_interface(&name));
-        assert!(!["br-ex", "eth0", "enp0s31f6-longer", "0123456789abcd", "ovn-k8s-mp00000"].map(is_host_interface).contains(&true));
+        assert!(
+            !["br-ex", "eth0", "enp0s31f6-longer", "0123456789abcd", "ovn-k8s-mp00000"]
+                .map(is_host_interface)
+                .contains(&true)
+        );
     }
 }

@@ -13,8 +13,8 @@ use std::thread;
 use serde_json::Value;
 use underlay_lab::state::{Lab, all_labs};
 
-use crate::netns::Netns;
 use crate::OutputExt;
+use crate::netns::Netns;
 use crate::owner::Owner;
 use crate::require::{require_artifacts, require_root};
 use crate::scratch::Scratch;

@@ -26,7 +26,9 @@ pub fn nobody_notices(lab: &LabUnderTest) {
     lossless("control", "underlay-cluster", &|| {});
     let (tor, node) = (watch_routes(lab, "tor"), watch_routes(lab, "worker1"));
     lossless("worker1", "bgpd", &|| wait_for_sessions(lab, "worker1"));
-    let lost = |text: &str| text.lines().filter(|line| line.contains("Deleted") && line.contains("proto bgp")).count();
+    let lost = |text: &str| {
+        text.lines().filter(|line| line.contains("Deleted") && line.contains("proto bgp")).count()
+    };
     assert_eq!(lost(&tor.stop(lab)), 0, "the peer keeps the routes");
     println!("      bgpd: the node's kernel lost {} routes for a moment", lost(&node.stop(lab)));
     lossless("control", "kube-apiserver", &|| {

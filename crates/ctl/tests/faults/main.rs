@@ -58,7 +58,9 @@ fn faults() {
     let before = removal::before(&lab);
     let only = std::env::var("FAULTS_STEPS").ok();
     for (number, (name, step)) in STEPS.iter().enumerate() {
-        if only.as_ref().is_some_and(|only| !only.split(',').any(|text| text == number.to_string())) { continue }
+        if only.as_ref().is_some_and(|only| !only.split(',').any(|text| text == number.to_string())) {
+            continue;
+        }
         carry_out(name, || step(&lab));
     }
     carry_out("what is deleted leaves no trace", || removal::leaves_no_trace(&lab, &before));

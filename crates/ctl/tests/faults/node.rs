@@ -108,7 +108,9 @@ pub fn wait_until_advertised(lab: &LabUnderTest) {
 
 /// Waits until the peer has no route to the pods of worker1.
 pub fn wait_until_withdrawn(lab: &LabUnderTest) {
-    wait_for_text(lab, "the route to be withdrawn", "tor", &["ip", "route"], |text| !text.contains("10.244."));
+    wait_for_text(lab, "the route to be withdrawn", "tor", &["ip", "route"], |text| {
+        !text.contains("10.244.")
+    });
 }
 
 fn wait_until_reached(lab: &LabUnderTest, pod: &Pod, address: &str) {

@@ -32,7 +32,10 @@ pub fn before(lab: &LabUnderTest) -> State {
 
 fn look(lab: &LabUnderTest) -> State {
     let nodes = NODES.iter().map(|node| Snapshot::with_southbound(lab, node)).collect();
-    State { nodes, tor: sh(lab, "tor", "ip route | sed -E 's/ nhid [0-9]+//'; ip -6 route | sed -E 's/ nhid [0-9]+//'") }
+    State {
+        nodes,
+        tor: sh(lab, "tor", "ip route | sed -E 's/ nhid [0-9]+//'; ip -6 route | sed -E 's/ nhid [0-9]+//'"),
+    }
 }
 
 fn changes(now: &State, before: &State) -> Vec<String> {
@@ -55,7 +58,9 @@ pub fn leaves_no_trace(lab: &LabUnderTest, before: &State) {
     lab.kubectl(&[&["delete"], &PEERS[..]].concat()).ok();
     for node in NODES {
         let show = ["vtysh", "-c", "show running-config"];
-        wait_for_text(lab, "FRR without peers", node, &show, |text| !text.contains("router bgp") && !text.contains("underlay/"));
+        wait_for_text(lab, "FRR without peers", node, &show, |text| {
+            !text.contains("router bgp") && !text.contains("underlay/")
+        });
     }
     let states = get(lab, &["bgpsessionstates", "--all-namespaces"]);
     assert_eq!(states["items"].as_array().map_or(0, Vec::len), 0, "{states}");

@@ -75,7 +75,8 @@ impl Snapshot {
 
     fn look(lab: &LabUnderTest, node: &str, parts: &[(&'static str, &str)]) -> Self {
         const MARK: &str = "=== ";
-        let script: String = parts.iter().map(|(name, script)| format!("echo '{MARK}{name}'\n{script}\n")).collect();
+        let script: String =
+            parts.iter().map(|(name, script)| format!("echo '{MARK}{name}'\n{script}\n")).collect();
         let text = sh(lab, node, &script);
         let mut found = BTreeMap::new();
         for section in text.split(MARK).skip(1) {

@@ -22,13 +22,20 @@ impl Sandbox {
     fn of_a_pod(lab: &LabUnderTest) -> Self {
         let pod = &pods_on(lab, "worker1")[0];
         let script = format!("cat $(grep -l '\"{}\"' /var/lib/cni/results/ovn-kubernetes-*-eth0)", pod.name);
-        let memory: Value = serde_json::from_str(&sh(lab, "worker1", &script)).expect("what libcni remembers");
+        let memory: Value =
+            serde_json::from_str(&sh(lab, "worker1", &script)).expect("what libcni remembers");
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let pair = |pair: &Value| format!("{}={}", text(&pair[0]), text(&pair[1]));
         Self {
             id: text(&memory["containerId"]),
             netns: text(&memory["netns"]),
-            arguments: memory["cniArgs"].as_array().into_iter().flatten().map(pair).collect::<Vec<_>>().join(";"),
+            arguments: memory["cniArgs"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(pair)
+                .collect::<Vec<_>>()
+                .join(";"),
             result: memory["result"].clone(),
         }
     }
@@ -85,7 +92,8 @@ pub fn call(lab: &LabUnderTest, variables: &[(&str, &str)], input: &str) -> Answ
 
 /// The network configuration with more in it.
 pub fn config(more: &Value) -> String {
-    let mut config = json!({ "cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "ovn-k8s-cni-overlay" });
+    let mut config =
+        json!({ "cniVersion": "1.1.0", "name": "ovn-kubernetes", "type": "ovn-k8s-cni-overlay" });
     for (key, value) in more.as_object().into_iter().flatten() {
         config[key] = value.clone();
     }
@@ -129,7 +137,8 @@ fn checks_see_what_is_missing(lab: &LabUnderTest, sandbox: &Sandbox) {
 }
 
 fn collection_takes_only_what_is_left_over(lab: &LabUnderTest) {
-    let sandboxes = "ovs-vsctl --bare --columns=external_ids list Interface | grep -o 'sandbox=[0-9a-f]*' | cut -d= -f2";
+    let sandboxes =
+        "ovs-vsctl --bare --columns=external_ids list Interface | grep -o 'sandbox=[0-9a-f]*' | cut -d= -f2";
     let valid: Vec<Value> = sh(lab, "worker1", sandboxes)
         .lines()
         .map(|sandbox| json!({ "containerID": sandbox, "ifname": "eth0" }))
