@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use underlay_api::FRRConfiguration;
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_desired::owner::AGENT_MANAGER;
-use underlay_linux::Kernel;
+use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
 use underlay_plan::node::NodePlan;
 use underlay_plan::node::addresses::{Placed, PlacedPod};
@@ -35,6 +35,9 @@ use crate::report::{Outline, Reporter};
 use crate::speaker::Speaker;
 use crate::surroundings::{self, Seen};
 use crate::{args, cni, install, remembered};
+
+/// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
+const HANDS: usize = 4;
 
 /// Runs until it is told to stop.
 pub async fn run(args: Args) -> anyhow::Result<()> {
@@ -63,7 +66,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         northbound: northbound.clone(),
         southbound,
         switch: switch.clone(),
-        kernel: kernel.clone(),
+        kernel,
         api: client.clone(),
         writer,
         node: args.node_name.clone(),
@@ -87,7 +90,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let server = cni::Server {
         pods: placed,
         waiting: waits.clone(),
-        kernel,
+        hands: Hands::new(HANDS).context("starting threads")?,
         switch,
         mtu: config.settings.mtu,
         turns: cni::Turns::default(),

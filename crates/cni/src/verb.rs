@@ -73,13 +73,23 @@ pub struct ValidAttachment {
 struct NetConf {
     #[serde(rename = "cniVersion")]
     version: String,
-    /// A runtime without containers may say `null`; one that says nothing at all did not mean to say that.
-    #[serde(rename = "cni.dev/valid-attachments", deserialize_with = "given")]
-    valid: Option<Option<Vec<ValidAttachment>>>,
+    #[serde(rename = "cni.dev/valid-attachments")]
+    valid: Valid,
 }
 
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
+/// What stays. A runtime without containers may say `null`; one that says nothing at all did not mean to say that.
+#[derive(Debug, Default)]
+enum Valid {
+    #[default]
+    Unsaid,
+    Said(Vec<ValidAttachment>),
+}
+
+impl<'de> Deserialize<'de> for Valid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list: Option<Vec<ValidAttachment>> = Deserialize::deserialize(deserializer)?;
+        Ok(Self::Said(list.unwrap_or_default()))
+    }
 }
 
 impl Call {
@@ -99,7 +109,14 @@ impl Call {
             "DEL" => Verb::Del(Attachment::read(environment, false)?),
             "CHECK" => Verb::Check(Attachment::read(environment, true)?),
             "STATUS" => Verb::Status,
-            "GC" => Verb::Gc(config.valid.ok_or_else(no_list)?.unwrap_or_default()),
+            "GC" => match config.valid {
+                Valid::Said(valid) => Verb::Gc(valid),
+                Valid::Unsaid => {
+                    // Everything would go.
+                    let problem = "GC without cni.dev/valid-attachments, which says what stays";
+                    return Err(Failure::new(code::INVALID_CONFIG, problem));
+                }
+            },
             other => {
                 let problem =
                     format!("CNI_COMMAND {other:?} is none of ADD, DEL, CHECK, STATUS, GC, VERSION");
@@ -108,11 +125,6 @@ impl Call {
         };
         Ok(Self { version, verb })
     }
-}
-
-/// Without a list everything would go.
-fn no_list() -> Failure {
-    Failure::new(code::INVALID_CONFIG, "GC without cni.dev/valid-attachments: it says what stays")
 }
 
 impl Attachment {

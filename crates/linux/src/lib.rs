@@ -6,11 +6,12 @@
 //! back.
 //!
 //! Besides: [`Kernel::watch`] tells when it is time to look again, [`Kernel::bgp_routes`] reads what BGP brought, and
-//! [`veth`] gives a pod its interface.
+//! [`veth`] gives a pod its interface, best by other [`Hands`].
 
 mod apply;
 pub mod diff;
 mod fault;
+mod hands;
 mod kernel;
 mod message;
 pub mod observe;
@@ -22,6 +23,7 @@ pub mod watch;
 pub use apply::Report;
 pub use diff::{Op, diff, missing_links};
 pub use fault::{Failure, Fault};
+pub use hands::Hands;
 pub use kernel::Kernel;
 pub use observe::{BgpRoute, NextHop, Observed, Surroundings};
 pub use veth::{PodInterface, PodState, Veth};

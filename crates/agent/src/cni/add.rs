@@ -5,6 +5,7 @@ use std::path::Path;
 use futures::TryFutureExt;
 use underlay_cni::result::{Failure, Success, code};
 use underlay_cni::verb::Attachment;
+use underlay_linux::veth::configure_pod;
 use underlay_linux::{PodInterface, Veth};
 use underlay_net::names::{host_interface, pod_port};
 use underlay_ovs::pods::{PodPort, add_pod_port, remove_pod_ports, wait_installed};
@@ -33,8 +34,10 @@ impl Server {
             mtu: self.mtu,
             mac: pod.network.mac,
         };
-        let namespace = Path::new(namespace);
-        let host_end = self.kernel.create_veth(&veth, namespace).await.map_err(|error| broken(&error))?;
+        let (namespace, cable) = (Path::new(namespace).to_owned(), veth.clone());
+        let pod_end = namespace.clone();
+        let host_end = self.hands.run(async move |kernel| kernel.create_veth(&cable, &namespace).await);
+        let host_end = host_end.await.map_err(|error| broken(&error))?;
         if !host_end.kept {
             // A port that an earlier link of this name had carries nothing any more, whatever it says.
             let removed = remove_pod_ports(&self.switch, &attachment.container).await;
@@ -43,7 +46,7 @@ impl Server {
         let port = port(attachment, &key, &pod, &veth.host);
         let interface = interface(&veth, &pod);
         let (configured, attached) = tokio::join!(
-            underlay_linux::veth::configure_pod(namespace, &interface),
+            self.hands.run(async move |_| configure_pod(&pod_end, &interface).await),
             add_pod_port(&self.switch, &port),
         );
         configured.map_err(|error| broken(&error))?;

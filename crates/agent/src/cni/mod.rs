@@ -20,7 +20,7 @@ use underlay_cni::exchange::{DOCUMENT_MAX, Reply, Request};
 use underlay_cni::plugin::STATUS_PATIENCE;
 use underlay_cni::result::{Failure, code};
 use underlay_cni::verb::{Call, Verb};
-use underlay_linux::Kernel;
+use underlay_linux::Hands;
 use underlay_ovsdb::Client;
 use underlay_plan::node::addresses::Placed;
 
@@ -37,8 +37,8 @@ pub struct Server {
     pub pods: watch::Receiver<Option<Arc<Placed>>>,
     /// What the node waits for, if it does.
     pub waiting: watch::Receiver<Option<String>>,
-    /// The kernel.
-    pub kernel: Arc<Kernel>,
+    /// Who talks with the kernel.
+    pub hands: Hands,
     /// The database of the switch.
     pub switch: Client,
     /// Largest packet of a pod.

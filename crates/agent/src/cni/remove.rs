@@ -33,8 +33,10 @@ impl Server {
     async fn remove_sandbox(&self, sandbox: &str) -> Result<(), Failure> {
         let _turn = self.turns.to_remove(sandbox).await;
         let link = host_interface(sandbox);
-        let (ports, link) =
-            tokio::join!(remove_pod_ports(&self.switch, sandbox), self.kernel.delete_link(&link));
+        let (ports, link) = tokio::join!(
+            remove_pod_ports(&self.switch, sandbox),
+            self.hands.run(async move |kernel| kernel.delete_link(&link).await),
+        );
         ports.map_err(|error| broken(&error))?;
         link.map_err(|error| broken(&error))
     }

@@ -1,6 +1,6 @@
-//! One thing at a time for each container: an addition may still be at work when the runtime has given it up and asks for
-//! the removal. The removal ends the addition's waiting, lets it finish what it has begun, and then takes everything
-//! away; otherwise the two could pass each other and leave half an interface behind.
+//! One thing at a time for each container: an addition may still be at work when the runtime has given it up and asks
+//! for the removal. The removal ends the addition's waiting, lets it finish what it has begun, and then takes
+//! everything away; otherwise the two could pass each other and leave half an interface behind.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

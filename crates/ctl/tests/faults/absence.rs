@@ -16,8 +16,25 @@ use crate::snapshot::Snapshot;
 use crate::traffic::Background;
 use crate::verbs::{call, config};
 
+/// Killed and started again with nothing to do, neither manager nor agent changes anything. The killed manager leaves a
+/// lease that must run out first: there is time for pods to come and go without an agent.
+pub fn changes_nothing(lab: &LabUnderTest) {
+    let written = written_by(lab, "underlay-cluster");
+    let old = kill(lab, "control", "underlay-cluster");
+    pods_come_and_go(lab);
+    a_restarted_agent_writes_nothing(lab);
+    wait_until_back(lab, "control", "underlay-cluster", &old);
+    let look = ["curl", "--silent", "--max-time", "5", "http://127.0.0.1:9410/metrics"];
+    let text = wait_for("a new leader", PATIENCE, || match lab.exec("control", &look).result()? {
+        text if text.contains("underlay_leader 1") && !text.contains("underlay_turns_total 0") => Ok(text),
+        text => Err(text),
+    });
+    assert!(!text.contains("underlay_writes_total"), "{text}");
+    assert_eq!(written_by(lab, "underlay-cluster"), written);
+}
+
 /// A pod that came runs when the agent is back; one that went has left nothing, and its address is free.
-pub fn pods_come_and_go(lab: &LabUnderTest) {
+fn pods_come_and_go(lab: &LabUnderTest) {
     let (leaving, coming) = (["leaving".to_owned()], ["coming".to_owned()]);
     start_pods(lab, &leaving);
     let left = wait_until_running(lab, &leaving);
@@ -43,13 +60,11 @@ pub fn pods_come_and_go(lab: &LabUnderTest) {
 const SIZES: &str =
     "stat -L -c '%n %s' /var/lib/ovn/ovnnb_db.db /etc/openvswitch/conf.db; md5sum /etc/frr/frr.conf";
 
-/// Killed and started again with nothing to do, neither agent nor manager changes anything.
-pub fn a_restart_writes_nothing(lab: &LabUnderTest) {
-    let (objects, sizes, before) =
-        (written_by_us(lab), sh(lab, "worker1", SIZES), Snapshot::of(lab, "worker1"));
-    let manager = kill(lab, "control", "underlay-cluster");
-    let agent = kill(lab, "worker1", "underlay-agent");
-    wait_until_back(lab, "worker1", "underlay-agent", &agent);
+fn a_restarted_agent_writes_nothing(lab: &LabUnderTest) {
+    let written = written_by(lab, "underlay-agent");
+    let (sizes, before) = (sh(lab, "worker1", SIZES), Snapshot::of(lab, "worker1"));
+    let old = kill(lab, "worker1", "underlay-agent");
+    wait_until_back(lab, "worker1", "underlay-agent", &old);
     wait_until_well(lab, "worker1");
     // Every edge has had its turn, and the speaker looks at its sessions once a second.
     sleep(Duration::from_secs(2));
@@ -59,39 +74,25 @@ pub fn a_restart_writes_nothing(lab: &LabUnderTest) {
     assert_eq!(changes.len(), 10, "{changes:?}");
     assert!(changes.iter().all(|line| line.ends_with(" 0")), "{changes:?}");
     assert!(!text.contains("underlay_writes_total"), "{text}");
-    wait_until_back(lab, "control", "underlay-cluster", &manager);
-    let look = ["curl", "--silent", "--max-time", "5", "http://127.0.0.1:9410/metrics"];
-    // The killed one has left a lease that must run out first.
-    let text = wait_for("a new leader", PATIENCE, || match lab.exec("control", &look).result()? {
-        text if text.contains("underlay_leader 1") && !text.contains("underlay_turns_total 0") => Ok(text),
-        text => Err(text),
-    });
-    assert!(!text.contains("underlay_writes_total"), "{text}");
-    assert_eq!(written_by_us(lab), objects);
+    assert_eq!(written_by(lab, "underlay-agent"), written);
     assert_eq!(sh(lab, "worker1", SIZES), sizes);
     assert_eq!(Snapshot::of(lab, "worker1").since(&before), [] as [&str; 0]);
 }
 
-/// What the API server remembers of our writes: which object, who, when.
-fn written_by_us(lab: &LabUnderTest) -> Vec<String> {
+/// What the API server remembers of somebody's writes: which objects, and when.
+fn written_by(lab: &LabUnderTest, writer: &str) -> Vec<String> {
     let kinds = "nodes,pods,frrconfigurations,bgpsessionstates,frrnodestates,routeadvertisements";
     let list = get(lab, &[kinds, "--all-namespaces", "--show-managed-fields"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut found = Vec::new();
     for object in list["items"].as_array().into_iter().flatten() {
-        let written = object["metadata"]["managedFields"].as_array().into_iter().flatten();
-        for entry in
-            written.filter(|entry| entry["manager"].as_str().is_some_and(|name| name.starts_with("underlay")))
-        {
-            let part = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            found.push(format!(
-                "{} {} by {} at {}",
-                part(&object["kind"]),
-                part(&object["metadata"]["name"]),
-                part(&entry["manager"]),
-                part(&entry["time"])
-            ));
+        let entries = object["metadata"]["managedFields"].as_array().into_iter().flatten();
+        for entry in entries.filter(|entry| entry["manager"] == writer) {
+            let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+            found.push(format!("{kind} {name} at {}", text(&entry["time"])));
         }
     }
+    assert!(!found.is_empty(), "{writer} wrote nothing ever");
     found
 }
 

@@ -15,7 +15,7 @@ const AFTERMATH: Duration = Duration::from_millis(1500);
 
 /// Our own daemons, the API server, and bgpd, whose peers and kernel keep its routes until it is back.
 pub fn nobody_notices(lab: &LabUnderTest) {
-    let before = Snapshot::of(lab, "worker1");
+    let (before, ready) = (Snapshot::of(lab, "worker1"), ready_since(lab));
     let lossless = |machine: &str, daemon: &str, settled: &dyn Fn()| {
         let gaps = under_traffic(lab, machine, daemon, settled);
         wait_until_as_before(&before, || Snapshot::of(lab, "worker1"));
@@ -34,12 +34,19 @@ pub fn nobody_notices(lab: &LabUnderTest) {
     lossless("control", "kube-apiserver", &|| {
         wait_for("the API server", PATIENCE, || lab.kubectl(&["get", "--raw", "/readyz"]).result().map(drop));
     });
+    assert_eq!(ready_since(lab), ready, "the kubelet has not noticed either");
+}
+
+/// When worker1 became ready for pods.
+fn ready_since(lab: &LabUnderTest) -> String {
+    let path = "--output=jsonpath={.status.conditions[?(@.type==\"Ready\")]['status','lastTransitionTime']}";
+    lab.kubectl(&["get", "node", "worker1", path]).ok()
 }
 
 /// The switch and OVN's daemons.
 pub fn all_else_recovers(lab: &LabUnderTest) {
     let before = Snapshot::of(lab, "worker1");
-    for daemon in ["ovn-controller", "ovn-nb", "ovn-sb", "ovn-northd", "ovs-vswitchd"] {
+    for daemon in ["ovn-controller", "ovn-nb", "ovn-sb", "ovn-northd", "ovsdb-server", "ovs-vswitchd"] {
         let gaps = under_traffic(lab, "worker1", daemon, &|| {});
         let longest = gaps.iter().map(|gap| gap.longest).max().unwrap_or_default();
         assert!(longest < RECOVERY, "{daemon}: {longest:?}");
@@ -69,7 +76,8 @@ fn under_traffic(lab: &LabUnderTest, machine: &str, daemon: &str, settled: &dyn 
     traffic.wait_until_flowing();
     let gaps = traffic.stop(lab);
     let longest = gaps.iter().max_by_key(|gap| gap.longest).expect("traffic");
-    println!("      {daemon}: longest gap {longest}");
+    let lost: usize = gaps.iter().map(|gap| gap.lost).sum();
+    println!("      {daemon}: {lost} lost; longest gap: {longest}");
     wait_until_well(lab, "worker1");
     gaps
 }

@@ -28,16 +28,21 @@ pub fn daemon(lab: &LabUnderTest, machine: &str, name: &str) -> Value {
 
 /// Kills a daemon without a chance to say goodbye. Returns its number.
 pub fn kill(lab: &LabUnderTest, machine: &str, name: &str) -> String {
-    let number = daemon(lab, machine, name)["pid"].to_string();
+    let number = number(&daemon(lab, machine, name));
     lab.exec(machine, &["kill", "-9", &number]).ok();
     number
+}
+
+/// A daemon's number inside its machine.
+fn number(daemon: &Value) -> String {
+    daemon["pid"].to_string()
 }
 
 /// Waits until a daemon runs under another number than this one.
 pub fn wait_until_back(lab: &LabUnderTest, machine: &str, name: &str, old: &str) {
     wait_for(&format!("{name} of {machine}"), PATIENCE, || {
         let now = daemon(lab, machine, name);
-        if now["state"] == "up" && now["pid"].to_string() != old { Ok(()) } else { Err(now.to_string()) }
+        if now["state"] == "up" && number(&now) != old { Ok(()) } else { Err(now.to_string()) }
     });
 }
 
@@ -58,8 +63,8 @@ impl<'a> Down<'a> {
         let down = Self { lab, node };
         let old = kill(lab, node, "underlay-agent");
         wait_for("something else in the agent's place", PATIENCE, || {
-            let now = daemon(lab, node, "underlay-agent")["pid"].clone();
-            if now.is_number() && now.to_string() != old { Ok(()) } else { Err(now.to_string()) }
+            let now = daemon(lab, node, "underlay-agent");
+            if now["pid"].is_number() && number(&now) != old { Ok(()) } else { Err(now.to_string()) }
         });
         down
     }

@@ -14,7 +14,7 @@ const KILLER: &str = r#"sh -c 'killed=0
 for try in $(seq 2000); do
     for number in $(pgrep -f ^/opt/cni/bin/ovn-k8s-cni-overlay); do
         if tr "\0" "\n" 2> /dev/null < /proc/$number/environ | grep -qx CNI_COMMAND=ADD; then
-            kill -9 $number && killed=$((killed + 1))
+            kill -9 $number 2> /dev/null && killed=$((killed + 1))
         fi
     done
     if [ $killed -ge 3 ]; then break; fi
@@ -24,10 +24,10 @@ exec sleep 60'"#;
 
 pub fn a_killed_plugin_leaves_nothing_behind(lab: &LabUnderTest) {
     let names: Vec<String> = (0..8).map(|number| format!("burst-{number}")).collect();
-    let killer = Background::start(lab, "worker1", KILLER);
+    let watcher = Background::start(lab, "worker1", KILLER);
     start_pods(lab, &names);
     wait_until_running(lab, &names);
-    let said = killer.stop(lab);
+    let said = watcher.stop(lab);
     let killed: u32 = said.trim().parse().unwrap_or_else(|error| panic!("{error}: {said}"));
     println!("      plugins killed: {killed}");
     assert!(killed > 0, "no plugin was caught at work");

@@ -31,7 +31,8 @@ pub fn before(lab: &LabUnderTest) -> State {
 }
 
 fn look(lab: &LabUnderTest) -> State {
-    let nodes = NODES.iter().map(|node| Snapshot::with_southbound(lab, node)).collect();
+    // Routes that peers tell are forgotten with the peers; their rows are new ones afterwards.
+    let nodes = NODES.iter().map(|node| Snapshot::with_southbound(lab, node).without_identities()).collect();
     State {
         nodes,
         tor: sh(lab, "tor", "ip route | sed -E 's/ nhid [0-9]+//'; ip -6 route | sed -E 's/ nhid [0-9]+//'"),
@@ -62,13 +63,17 @@ pub fn leaves_no_trace(lab: &LabUnderTest, before: &State) {
             !text.contains("router bgp") && !text.contains("underlay/")
         });
     }
-    let states = get(lab, &["bgpsessionstates", "--all-namespaces"]);
-    assert_eq!(states["items"].as_array().map_or(0, Vec::len), 0, "{states}");
+    wait_for("states of sessions to go", PATIENCE, || {
+        let states = get(lab, &["bgpsessionstates", "--all-namespaces"]);
+        if states["items"].as_array().is_some_and(Vec::is_empty) { Ok(()) } else { Err(states.to_string()) }
+    });
     let metadata = peers["metadata"].as_object_mut().expect("metadata");
     metadata.retain(|key, _| ["name", "namespace", "labels"].contains(&key.as_str()));
     let file = lab.file("peers.json", &Value::to_string(&peers));
     lab.kubectl(&["create", "--filename", &file.to_string_lossy()]).ok();
-    NODES.iter().for_each(|node| wait_for_sessions(lab, node));
+    for node in NODES {
+        wait_for_sessions(lab, node);
+    }
     wait_for("all as it was before", PATIENCE, || {
         let changes = changes(&look(lab), before);
         if changes.is_empty() { Ok(()) } else { Err(changes.join("\n")) }

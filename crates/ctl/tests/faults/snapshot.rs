@@ -16,7 +16,8 @@ sed -E 's/,(\\[\\]|true|false)$//' /tmp/nb2";
 /// Southbound database: what there is, not when and under which number it came.
 const SOUTHBOUND: &str = "\
 ovn-sbctl -f csv --no-headings --columns=logical_port,type,mac,options,external_ids list Port_Binding
-ovn-sbctl -f csv --no-headings --columns=external_ids list Datapath_Binding | sed -E 's/(name2?|logical-(router|switch))=[^,}]*//g'
+ovn-sbctl -f csv --no-headings --columns=external_ids list Datapath_Binding \\
+    | sed -E 's/(name2?|logical-(router|switch))=[^,}]*//g'
 ovn-sbctl -f csv --no-headings --columns=name,hostname,other_config list Chassis
 ovn-sbctl -f csv --no-headings --columns=ip,type,options list Encap
 ovn-sbctl -f csv --no-headings --columns=name,addresses list Address_Set
@@ -26,7 +27,8 @@ ovn-sbctl lflow-list | sed -E 's/0x[0-9a-f]{8}//; s/\\([0-9a-f-]{36}\\)//; s/\\(
 
 /// Ports of the switch and flows of the bridge that we share.
 const SWITCH: &str = "\
-ovs-vsctl -f csv --no-headings --columns=name,type,external_ids list Interface | sed -E 's/ ovn-installed(-ts)?=\"\"[a-z0-9]+\"\",//g'
+ovs-vsctl -f csv --no-headings --columns=name,type,external_ids list Interface \\
+    | sed -E 's/ ovn-installed(-ts)?=\"\"[a-z0-9]+\"\",//g'
 ovs-ofctl -O OpenFlow15 --no-stats dump-flows br-ex";
 
 /// The kernel. What it knows for a while only is left out.
@@ -75,9 +77,8 @@ impl Snapshot {
 
     fn look(lab: &LabUnderTest, node: &str, parts: &[(&'static str, &str)]) -> Self {
         const MARK: &str = "=== ";
-        let script: String =
-            parts.iter().map(|(name, script)| format!("echo '{MARK}{name}'\n{script}\n")).collect();
-        let text = sh(lab, node, &script);
+        let scripts = parts.iter().map(|(name, script)| format!("echo '{MARK}{name}'\n{script}\n"));
+        let text = sh(lab, node, &scripts.collect::<Vec<_>>().concat());
         let mut found = BTreeMap::new();
         for section in text.split(MARK).skip(1) {
             let (title, lines) = section.split_once('\n').unwrap_or((section, ""));

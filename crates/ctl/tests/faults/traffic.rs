@@ -81,7 +81,7 @@ pub struct Gap {
 
 impl fmt::Display for Gap {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {} lost, {} ms", self.way, self.lost, self.longest.as_millis())
+        write!(formatter, "{} ms, {} lost, {}", self.longest.as_millis(), self.lost, self.way)
     }
 }
 
@@ -112,7 +112,7 @@ impl Traffic {
             ("TCP outside -> pod", lab.network("outside", None), pod_one(), &one.addresses[0]),
         ];
         let start = |(way, from, to, address): (&str, Netns, Netns, &String)| {
-            Stream::start(way, from, to, address.parse().expect("an address"))
+            Stream::start(way, from, &to, address.parse().expect("an address"))
         };
         let this = Self { pings, streams: streams.map(start).into() };
         this.wait_until_flowing();
@@ -154,17 +154,17 @@ pub fn network_of(lab: &LabUnderTest, pod: &Pod) -> String {
 /// Reads what ping printed.
 fn gap_of(way: String, text: &str) -> Gap {
     // [1700000000.123456] 64 bytes from 10.244.1.3: icmp_seq=7 ttl=62 time=0.5 ms
-    let answer = |line: &str| -> Option<(f64, usize)> {
+    let read = |line: &str| -> Option<(f64, usize)> {
         let time = line.strip_prefix('[')?.split_once(']')?.0.parse().ok()?;
         let number = line.split_once("icmp_seq=")?.1.split_once(" ttl=")?.0.parse().ok()?;
         Some((time, number))
     };
-    let answers: Vec<(f64, usize)> = text.lines().filter_map(answer).collect();
-    let (Some(first), Some(last)) = (answers.first(), answers.last()) else {
+    let answers: Vec<(f64, usize)> = text.lines().filter_map(read).collect();
+    let (Some(begin), Some(end)) = (answers.first(), answers.last()) else {
         panic!("{way}: no answer at all: {text}");
     };
     let longest = answers.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(0.0, f64::max);
-    let lost = (last.1 + 1 - first.1).saturating_sub(answers.len());
+    let lost = (end.1 + 1 - begin.1).saturating_sub(answers.len());
     Gap { way, lost, longest: Duration::from_secs_f64(longest) }
 }
 
@@ -183,16 +183,16 @@ struct Answered {
 }
 
 impl Stream {
-    fn start(way: &str, from: Netns, to: Netns, address: IpAddr) -> Self {
+    fn start(way: &str, from: Netns, to: &Netns, address: IpAddr) -> Self {
         let listener = to.enter(|| TcpListener::bind(SocketAddr::new(address, 0))).expect("listening");
         let address = listener.local_addr().expect("its address");
-        thread::spawn(move || answer(listener));
+        thread::spawn(move || answer(&listener));
         let answered = Answered { last: Instant::now(), longest: Duration::ZERO, broken: None };
         let (over, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(answered)));
-        let (stop, memory) = (over.clone(), answered.clone());
+        let (stop, results) = (over.clone(), answered.clone());
         thread::spawn(move || {
-            let end = from.enter(|| ask(address, &stop, &memory));
-            memory.lock().expect("no panic").broken = end.err().map(|error| error.to_string());
+            let end = from.enter(|| ask(address, &stop, &results));
+            results.lock().expect("no panic").broken = end.err().map(|error| error.to_string());
         });
         Self { way: way.to_owned(), over, answered }
     }
@@ -219,10 +219,8 @@ impl Stream {
 }
 
 /// Sends back what comes.
-fn answer(listener: TcpListener) {
-    let accepted = listener.accept();
-    drop(listener);
-    let Ok((mut stream, _)) = accepted else { return };
+fn answer(listener: &TcpListener) {
+    let Ok((mut stream, _)) = listener.accept() else { return };
     let _ = stream.set_nodelay(true);
     let mut buffer = [0; 8];
     while stream.read_exact(&mut buffer).is_ok() && stream.write_all(&buffer).is_ok() {}

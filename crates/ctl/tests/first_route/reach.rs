@@ -44,10 +44,10 @@ fn stream(lab: &LabUnderTest, from: &Pod, to: &Pod) {
             "sleep 0.3; head -c 20000000 /bin/bash /dev/zero | head -c 20000000 | tee /tmp/sent | nc -N -w 10 {address} {port}; \
              sha256sum < /tmp/sent"
         );
-        let sent = in_pod(lab, from, &["sh", "-c", &send]).expect("a sender");
-        let received =
+        let original = in_pod(lab, from, &["sh", "-c", &send]).expect("a sender");
+        let arrived =
             in_pod(lab, to, &["sh", "-c", &format!("sleep 0.2; cat /tmp/sum{port}")]).expect("a sum");
-        assert_eq!(received.split(' ').next(), sent.split(' ').next(), "{address}");
+        assert_eq!(arrived.split(' ').next(), original.split(' ').next(), "{address}");
     }
 }
 
