@@ -21,7 +21,10 @@ fn settings() -> Settings {
     let range = |net: &str, length| SubnetRange::new(net.parse().expect("a range"), length).expect("a range");
     Settings {
         cluster_subnets: vec![range("10.244.0.0/16", 24), range("fd00:10:244::/48", 64)],
-        service_subnets: vec!["10.96.0.0/16".parse().unwrap(), "fd00:10:96::/112".parse().unwrap()],
+        service_subnets: vec![
+            "10.96.0.0/16".parse().expect("an address"),
+            "fd00:10:96::/112".parse().expect("an address"),
+        ],
         ..Settings::default()
     }
 }
@@ -80,13 +83,13 @@ fn world() -> World {
 }
 
 fn local() -> Local {
-    let addresses = ["172.30.0.12/24", "fd00:172:30::12/64"].map(|text| text.parse().unwrap());
+    let addresses = ["172.30.0.12/24", "fd00:172:30::12/64"].map(|text| text.parse().expect("an address"));
     Local {
         chassis: "one".to_owned(),
-        encap: vec!["172.30.0.12".parse().unwrap()],
+        encap: vec!["172.30.0.12".parse().expect("an address")],
         bridge: Some(Bridge {
             name: "br-ex".to_owned(),
-            mac: "02:00:00:00:00:12".parse().unwrap(),
+            mac: "02:00:00:00:00:12".parse().expect("an address"),
             addresses: addresses.to_vec(),
             mtu: 1500,
             uplink: Some(1),
@@ -94,7 +97,10 @@ fn local() -> Local {
             checks_size: false,
         }),
         addresses: addresses.into_iter().collect(),
-        next_hops: vec!["172.30.0.1".parse().unwrap(), "fd00:172:30::1".parse().unwrap()],
+        next_hops: vec![
+            "172.30.0.1".parse().expect("an address"),
+            "fd00:172:30::1".parse().expect("an address"),
+        ],
         ..Local::default()
     }
 }
@@ -157,7 +163,7 @@ fn pods_get_addresses_that_are_kept_recorded_and_never_given_twice() {
     let a = &first.pods[&Key::new("shop", "a")];
     assert_eq!(
         a.network.addresses,
-        ["10.244.2.3/24".parse().unwrap(), "fd00:10:244:2::3/64".parse().unwrap()]
+        ["10.244.2.3/24".parse().expect("an address"), "fd00:10:244:2::3/64".parse().expect("an address")]
     );
     assert_eq!(a.network.mac.to_string(), "0a:58:0a:f4:02:03");
     assert!(a.record.as_ref().is_some_and(|record| record.contains("10.244.2.3/24")));
@@ -165,7 +171,7 @@ fn pods_get_addresses_that_are_kept_recorded_and_never_given_twice() {
     // What was given stays given, before it is recorded and after, also when somebody edits the record.
     let assigned = |uid: &str, v4: &str| Assigned {
         uid: uid.to_owned(),
-        addresses: vec![v4.parse().unwrap(), "fd00:10:244:2::9".parse().unwrap()],
+        addresses: vec![v4.parse().expect("an address"), "fd00:10:244:2::9".parse().expect("an address")],
     };
     local.assigned.insert(Key::new("shop", "b"), assigned("uid-b", "10.244.2.9"));
     let mut edited = pod("b");
@@ -239,8 +245,8 @@ fn learned_routes_are_imported_except_our_own_ranges() {
     let mut local = local();
     let route = |destination: &str, hops: &[&str]| LearnedRoute {
         table: 254,
-        destination: destination.parse().unwrap(),
-        next_hops: hops.iter().map(|hop| (hop.parse().unwrap(), "br-ex".to_owned())).collect(),
+        destination: destination.parse().expect("an address"),
+        next_hops: hops.iter().map(|hop| (hop.parse().expect("an address"), "br-ex".to_owned())).collect(),
     };
     local.learned = vec![
         route("203.0.113.0/24", &["172.30.0.1", "172.30.0.2"]),
