@@ -35,19 +35,40 @@ pub struct Selection<'a> {
     pub focus: &'a str,
     /// And do not match this.
     skip: Option<&'a str>,
+    /// And do not need what the kernel does not have.
+    sctp: bool,
 }
+
+/// What the names of specs say that need SCTP.
+const SCTP: &str = r"\[Feature:SCTPConnectivity\]";
 
 impl<'a> Selection<'a> {
     /// Blanks around the expressions come from shells and makefiles, not from the user.
     pub fn new(focus: &'a str, skip: Option<&'a str>) -> Self {
-        Self { focus: focus.trim(), skip: skip.map(str::trim).filter(|skip| !skip.is_empty()) }
+        let skip = skip.map(str::trim).filter(|skip| !skip.is_empty());
+        Self { focus: focus.trim(), skip, sctp: true }
+    }
+
+    /// Leaves out the specs that need SCTP.
+    #[must_use]
+    pub fn without_sctp(self) -> Self {
+        Self { sctp: false, ..self }
     }
 
     fn flags(&self) -> Vec<String> {
         let mut flags = vec![format!("--ginkgo.focus={}", self.focus)];
         flags.extend(self.skip.map(|skip| format!("--ginkgo.skip={skip}")));
+        flags.extend((!self.sctp).then(|| format!("--ginkgo.skip={SCTP}")));
         flags
     }
+}
+
+/// Whether the kernel speaks SCTP, now or once somebody asks it to.
+pub fn kernel_has_sctp() -> bool {
+    let known = |text: String| text.lines().any(|line| line.starts_with("SCTP"));
+    let loads =
+        || Command::new("modprobe").args(["-q", "sctp"]).status().is_ok_and(|status| status.success());
+    fs::read_to_string("/proc/net/protocols").is_ok_and(known) || loads()
 }
 
 /// The program, and where its output goes.
