@@ -103,11 +103,19 @@ pub fn wait_for_sessions(lab: &LabUnderTest, node: &str) {
     });
 }
 
-/// Waits until the pods of worker1 are reached from outside, in both families.
+/// Waits until the pods of worker1 are reached from outside, in both families, and every node has heard of the pods of
+/// the two others: from then on nothing moves by itself.
 pub fn wait_until_advertised(lab: &LabUnderTest) {
     let pod = &pods_on(lab, "worker1")[0];
     for address in &pod.addresses {
         wait_until_reached(lab, pod, address);
+    }
+    let routes = ["sh", "-c", "ip route show proto bgp; ip -6 route show proto bgp"];
+    let of_others = |text: &str, subnets: &str| text.lines().filter(|line| line.starts_with(subnets)).count();
+    for node in ["control", "worker1", "worker2"] {
+        wait_for_text(lab, "the routes of the other nodes", node, &routes, |text| {
+            of_others(text, "10.244.") == 2 && of_others(text, "fd00:10:244:") == 2
+        });
     }
 }
 

@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     ("an advertisement: the router learns the way", advertise::the_router_learns_the_way),
     ("an advertisement: pods are reached from outside", advertise::pods_are_reached_from_outside),
     ("an advertisement: pods leave with their own address", advertise::pods_leave_with_their_own_address),
+    ("an advertisement: nodes reach pods as before", reach::nodes_reach_pods),
     ("what the router announces reaches OVN", advertise::learned_routes_reach_ovn),
     ("without the advertisement all is as before", advertise::everything_is_taken_back),
 ];
