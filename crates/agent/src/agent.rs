@@ -41,36 +41,15 @@ const HANDS: usize = 4;
 
 /// Runs until it is told to stop.
 pub async fn run(args: Args) -> anyhow::Result<()> {
-    let config = config::load(&args.settings)?;
-    for key in &config.unknown {
-        warn!(key, "the configuration file has a key that is not known; it is passed over");
-    }
+    let settings = settings(&args)?;
     let client = client::connect(args.kubeconfig.as_deref()).await?;
     let mut registry = Registry::default();
     let metrics = EdgeMetrics::register(&mut registry);
     let writer = Writer::register(AGENT_MANAGER, &mut registry);
 
-    let kernel = Arc::new(Kernel::open().context("opening netlink")?);
-    let switch = database(&args.switch, "Open_vSwitch", underlay_ovs::selection())?;
-    let northbound = database(&args.northbound, "OVN_Northbound", underlay_ovn::northbound())?;
-    let southbound = database(&args.southbound, "OVN_Southbound", underlay_ovn::southbound())?;
-
-    let (seen, seen_receiver) = watch::channel(None);
-    tokio::spawn(surroundings::watch(
-        args.node_name.clone(),
-        Kernel::open().context("opening netlink")?,
-        switch.clone(),
-        seen,
-    ));
-    let targets = Targets {
-        northbound: northbound.clone(),
-        southbound,
-        switch: switch.clone(),
-        kernel,
-        api: client.clone(),
-        writer,
-        node: args.node_name.clone(),
-    };
+    let targets = targets(&args, client.clone(), writer)?;
+    let (northbound, switch) = (targets.northbound.clone(), targets.switch.clone());
+    let seen = see(&args.node_name, switch.clone())?;
     let speaker = (args.bgp_speaker == args::Speaker::Agent).then(|| {
         let (api, writer) = (client.clone(), targets.writer.clone());
         Speaker::start(&args.node_name, &args.frr_namespace, api, writer, &metrics)
@@ -92,7 +71,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         waiting: waits.clone(),
         hands: Hands::new(HANDS).context("starting threads")?,
         switch,
-        mtu: config.settings.mtu,
+        mtu: settings.mtu,
         turns: cni::Turns::default(),
         metrics: cni::Metrics::register(&mut registry),
     };
@@ -109,8 +88,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         feeds: feeds(&client, &args.node_name),
         edges,
         speaker,
-        settings: config.settings,
-        seen: seen_receiver,
+        settings,
+        seen,
         pods,
         outline,
         waiting,
@@ -119,6 +98,35 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         args,
     };
     agent.run(northbound).await
+}
+
+fn settings(args: &Args) -> anyhow::Result<Settings> {
+    let config = config::load(&args.settings)?;
+    for key in &config.unknown {
+        warn!(key, "the configuration file has a key that is not known; it is passed over");
+    }
+    Ok(config.settings)
+}
+
+/// Everything that the edges write to.
+fn targets(args: &Args, api: Client, writer: Writer) -> anyhow::Result<Targets> {
+    Ok(Targets {
+        northbound: database(&args.northbound, "OVN_Northbound", underlay_ovn::northbound())?,
+        southbound: database(&args.southbound, "OVN_Southbound", underlay_ovn::southbound())?,
+        switch: database(&args.switch, "Open_vSwitch", underlay_ovs::selection())?,
+        kernel: Arc::new(Kernel::open().context("opening netlink")?),
+        api,
+        writer,
+        node: args.node_name.clone(),
+    })
+}
+
+/// What the node sees of itself, from now on.
+fn see(node: &str, switch: underlay_ovsdb::Client) -> anyhow::Result<watch::Receiver<Option<Seen>>> {
+    let (seen, receiver) = watch::channel(None);
+    let kernel = Kernel::open().context("opening netlink")?;
+    tokio::spawn(surroundings::watch(node.to_owned(), kernel, switch, seen));
+    Ok(receiver)
 }
 
 fn database(remote: &str, name: &str, selection: Selection) -> anyhow::Result<underlay_ovsdb::Client> {

@@ -7,22 +7,16 @@
 pub mod diff;
 pub mod observe;
 
-use std::process::Stdio;
-
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 use underlay_desired::nft::Ruleset;
 use underlay_desired::owner::NFT_TABLE;
+use underlay_program::ProgramError;
 
 /// The packet filter could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum NftError {
-    /// The program did not start or went away.
-    #[error("running nft")]
-    Run(#[source] std::io::Error),
-    /// It refused.
-    #[error("nft: {0}")]
-    Refused(String),
+    /// The program did not start, or refused.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// It said something that cannot be understood.
     #[error("what nft says")]
     Unreadable(#[source] serde_json::Error),
@@ -56,32 +50,16 @@ impl Nft {
     pub async fn observe(&self) -> Result<observe::Observed, NftError> {
         match self.run(&["-j", "list", "table", "inet", NFT_TABLE], "").await {
             Ok(text) => observe::parse(&text).map_err(NftError::Unreadable),
-            Err(NftError::Refused(text)) if text.contains("No such file or directory") => {
+            Err(ProgramError::Refused(_, text)) if text.contains("No such file or directory") => {
                 Ok(observe::Observed::default())
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
-    async fn run(&self, arguments: &[&str], input: &str) -> Result<String, NftError> {
-        let mut words = self.command.iter();
-        let mut child = Command::new(words.next().map_or("nft", String::as_str))
-            .args(words)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(NftError::Run)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A program that stops reading says why at its end, which tells more than a broken pipe.
-            let _ = stdin.write_all(input.as_bytes()).await;
-        }
-        let output = child.wait_with_output().await.map_err(NftError::Run)?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        Err(NftError::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    async fn run(&self, arguments: &[&str], input: &str) -> Result<String, ProgramError> {
+        let words: Vec<&str> =
+            self.command.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+        underlay_program::run(&words, input).await
     }
 }

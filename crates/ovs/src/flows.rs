@@ -5,24 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::process::Stdio;
 
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
 use underlay_desired::flow::{Flow, Flows};
 use underlay_desired::owner::FLOW_MARK;
 use underlay_net::hash::fnv1a64;
-
-/// Flows could not be read or changed.
-#[derive(Debug, thiserror::Error)]
-pub enum FlowError {
-    /// The program did not start or went away.
-    #[error("running ovs-ofctl")]
-    Run(#[source] std::io::Error),
-    /// It refused.
-    #[error("ovs-ofctl: {0}")]
-    Refused(String),
-}
+use underlay_program::{ProgramError, run};
 
 /// What tells one of our flows on the switch from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,17 +23,19 @@ pub struct Held {
 }
 
 /// Makes a bridge's flows of ours what they should be. Returns how many changed.
-pub async fn sync(bridge: &str, want: &Flows) -> Result<usize, FlowError> {
+pub async fn sync(bridge: &str, want: &Flows) -> Result<usize, ProgramError> {
     sync_with(&["ovs-ofctl"], bridge, want).await
 }
 
 /// Like [`sync`], with the words to call `ovs-ofctl` by.
-pub async fn sync_with(command: &[&str], bridge: &str, want: &Flows) -> Result<usize, FlowError> {
+pub async fn sync_with(command: &[&str], bridge: &str, want: &Flows) -> Result<usize, ProgramError> {
     let ours = format!("cookie={:#x}/{:#x}", u64::from(FLOW_MARK) << 32, 0xffff_ffff_0000_0000_u64);
-    let dump = run(command, &["-O", "OpenFlow15", "--no-stats", "dump-flows", bridge, &ours], "").await?;
+    let dump = run(&[command, &["-O", "OpenFlow15", "--no-stats", "dump-flows", bridge, &ours]].concat(), "")
+        .await?;
     let (bundle, changes) = difference(want, &parse(&dump));
     if changes > 0 {
-        run(command, &["-O", "OpenFlow15", "--bundle", "add-flows", bridge, "-"], &bundle).await?;
+        run(&[command, &["-O", "OpenFlow15", "--bundle", "add-flows", bridge, "-"]].concat(), &bundle)
+            .await?;
     }
     Ok(changes)
 }
@@ -99,28 +88,6 @@ fn parse_line(line: &str) -> Option<Held> {
         }
     }
     found.then_some(held)
-}
-
-async fn run(command: &[&str], arguments: &[&str], input: &str) -> Result<String, FlowError> {
-    let (program, first) = command.split_first().unwrap_or((&"ovs-ofctl", &[]));
-    let mut child = Command::new(program)
-        .args(first)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(FlowError::Run)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that stops reading says why at its end, which tells more than a broken pipe.
-        let _ = stdin.write_all(input.as_bytes()).await;
-    }
-    let output = child.wait_with_output().await.map_err(FlowError::Run)?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    Err(FlowError::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
 #[cfg(test)]

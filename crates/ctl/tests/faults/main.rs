@@ -25,16 +25,7 @@ use crate::cluster::apply;
 use crate::node::wait_until_advertised;
 
 /// The default network, told to all peers.
-const ADVERTISEMENT: &str = "
-apiVersion: k8s.ovn.org/v1
-kind: RouteAdvertisements
-metadata: { name: default }
-spec:
-  networkSelectors: [{ networkSelectionType: DefaultNetwork }]
-  nodeSelector: {}
-  frrConfigurationSelector: {}
-  advertisements: [PodNetwork]
-";
+const ADVERTISEMENT: &str = include_str!("../../../../examples/advertise-pods.yaml");
 
 type Step = (&'static str, fn(&LabUnderTest));
 

@@ -8,17 +8,8 @@ use crate::cluster::{
     wait_for_text,
 };
 
-/// The manifest that users write.
-const ADVERTISE: &str = r"
-apiVersion: k8s.ovn.org/v1
-kind: RouteAdvertisements
-metadata: { name: default }
-spec:
-  networkSelectors: [{ networkSelectionType: DefaultNetwork }]
-  nodeSelector: {}
-  frrConfigurationSelector: {}
-  advertisements: [PodNetwork]
-";
+/// The manifest that users write, as the README has it.
+const ADVERTISE: &str = include_str!("../../../../examples/advertise-pods.yaml");
 
 const NODES: [&str; 3] = ["control", "worker1", "worker2"];
 
