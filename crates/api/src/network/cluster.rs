@@ -2,17 +2,19 @@
 #![expect(clippy::duplicated_attributes, reason = "several columns of one type")]
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::reading::{self, FieldError, Network, Written};
 use super::{
-    EvpnSpec, Layer2Spec, Layer3Spec, LocalnetSpec, NetworkStatus, NoOverlaySpec, TopologyName, TransportName,
+    EvpnSpec, Layer2Spec, Layer3Spec, LocalnetSpec, NetworkStatus, NoOverlaySpec, TopologyName,
+    TransportName, rules, says,
 };
 use crate::schema;
 
 /// A network, and the namespaces that have it.
-#[derive(CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "k8s.ovn.org",
     version = "v1",
@@ -23,23 +25,73 @@ use crate::schema;
     derive = "PartialEq",
     // Elsewhere it can be stored without a spec, and is then read with an empty one; here it cannot.
     attr = "cfg_attr(all(), serde(default), schemars(extend(\"required\" = [\"spec\"])))",
-    doc = "A network that several namespaces share."
+    doc = "A network that several namespaces share.",
+    printcolumn(
+        name = "Topology",
+        type_ = "string",
+        json_path = ".spec.network.topology",
+        description = "How its parts on the nodes are connected."
+    ),
+    printcolumn(
+        name = "Role",
+        type_ = "string",
+        json_path = ".spec.network.*.role",
+        description = "What it is to its pods."
+    ),
+    printcolumn(
+        name = "Transport",
+        type_ = "string",
+        json_path = ".spec.network.transport",
+        description = "How packets get to other nodes. Empty is Geneve."
+    ),
+    printcolumn(
+        name = "Created",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="NetworkCreated")].status"#,
+        description = "Whether the namespaces have it."
+    ),
+    printcolumn(
+        name = "Allocated",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="NetworkAllocationSucceeded")].status"#,
+        description = "Whether every node has its part of it."
+    ),
+    printcolumn(
+        name = "Connected",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="TransportAccepted")].status"#,
+        description = "Whether pods reach those on other nodes."
+    ),
+    printcolumn(
+        name = "Subnets",
+        type_ = "string",
+        json_path = ".spec.network.*.subnets",
+        description = "Where its addresses are.",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="NetworkCreated")].message"#,
+        description = "Why it is so.",
+        priority = 1
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("required" = ["namespaceSelector", "network"]))]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["namespaceSelector", "network"], "x-kubernetes-validations" = rules::cluster()))]
 pub struct ClusterUserDefinedNetworkSpec {
     /// The namespaces that have the network. They can be changed at any time; a namespace keeps the network as long as
     /// its pods use it. An empty selector is all namespaces.
-    #[serde(default)]
     #[schemars(schema_with = "schema::label_selector")]
     pub namespace_selector: LabelSelector,
 
     /// The network itself.
-    #[serde(default)]
     pub network: NetworkSpec,
 
     /// The Uplink by which the network's traffic leaves the nodes, at most one. Without it, the nodes' own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "uplinks")]
     pub uplinks: Vec<String>,
 }
 
@@ -64,14 +116,15 @@ impl ClusterUserDefinedNetworkSpec {
 }
 
 /// A network, as it is written in a ClusterUserDefinedNetwork.
-#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("required" = ["topology"]))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["topology"], "x-kubernetes-validations" = rules::network()))]
 pub struct NetworkSpec {
     /// How the parts of the network on the nodes are connected. `Layer3` gives each node a subnet of its own, with
     /// routers between them; `Layer2` is one switch for all nodes; `Localnet` is a network outside the cluster that the
     /// nodes are connected to.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-validations" = rules::immutable(says::TOPOLOGY_IMMUTABLE)))]
     pub topology: Option<TopologyName>,
 
     /// The network, if its topology is `Layer3`.
@@ -103,4 +156,20 @@ pub struct NetworkSpec {
     /// The VXLAN networks, if the transport is `EVPN`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evpn: Option<EvpnSpec>,
+}
+
+fn uplinks(_: &mut SchemaGenerator) -> Schema {
+    let item = json_schema!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 253,
+        "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    });
+    json_schema!({
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 1,
+        "items": item,
+        "x-kubernetes-list-type": "atomic",
+    })
 }

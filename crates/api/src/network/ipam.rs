@@ -1,14 +1,15 @@
 //! Who gives pods their addresses.
 
-use kube::KubeSchema;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rules;
 use crate::words::words;
 
 /// Who gives pods their addresses, and how long they keep them.
-#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("minProperties" = 1))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("minProperties" = 1, "x-kubernetes-validations" = rules::ipam()))]
 pub struct IpamSpec {
     /// Who gives pods their addresses. `Enabled`, which is also meant when nothing is given: the cluster, from the
     /// network's subnets. `Disabled`: nobody, the network has no subnets; only for secondary networks. `GuestAssigned`:

@@ -1,17 +1,16 @@
 //! Networks outside the cluster that nodes are connected to, as they are written.
 
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{IpamSpec, RoleName};
+use super::{IpamSpec, RoleName, rules};
 use crate::is_default;
 use crate::words::words;
 
 /// A network outside the cluster that nodes are connected to. It is fixed once it is there.
-#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("required" = ["role", "physicalNetworkName"]))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["role", "physicalNetworkName"], "x-kubernetes-validations" = rules::localnet()))]
 pub struct LocalnetSpec {
     /// What the network is to its pods: `Secondary`, a further one for pods that ask for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -19,16 +18,19 @@ pub struct LocalnetSpec {
     pub role: Option<RoleName>,
 
     /// The name by which the bridge mappings of the nodes know the network outside.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default")]
+    #[schemars(length(min = 1, max = 253), extend("x-kubernetes-validations" = rules::physical_network_name()))]
     pub physical_network_name: String,
 
     /// The subnets that pods have their addresses in, at most one of each family. Left out if `ipam.mode` is
     /// `Disabled`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "rules::cidr_of_each_family")]
     pub subnets: Vec<String>,
 
     /// Parts of the subnets that pods never get addresses from, because somebody outside the cluster has them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "rules::kept_cidrs")]
     pub exclude_subnets: Vec<String>,
 
     /// Who gives pods their addresses, and how long they keep them: `Enabled` or `Disabled`.
@@ -37,6 +39,7 @@ pub struct LocalnetSpec {
 
     /// The size of packets. Without it, what the cluster is configured with for networks without overlay.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 576, max = 65536))]
     pub mtu: Option<u32>,
 
     /// The VLAN of the network outside. Without it, packets are not tagged.
@@ -45,9 +48,9 @@ pub struct LocalnetSpec {
 }
 
 /// The VLAN of a network.
-#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("required" = ["mode"]))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["mode"], "x-kubernetes-validations" = rules::vlan()))]
 pub struct VlanSpec {
     /// How pods are in the VLAN. `Access`: they are in this one, and do not see it.
     #[serde(skip_serializing_if = "Option::is_none")]

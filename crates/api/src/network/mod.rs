@@ -11,6 +11,7 @@ mod layer3;
 mod localnet;
 mod namespaced;
 mod reading;
+mod rules;
 mod says;
 mod transport;
 

@@ -1,14 +1,15 @@
 //! `UserDefinedNetwork`: a network for one namespace.
 #![expect(clippy::duplicated_attributes, reason = "several columns of one type")]
 
-use kube::{CustomResource, KubeSchema};
+use kube::CustomResource;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reading::{self, FieldError, Network, Written};
-use super::{Layer2Spec, Layer3Spec, NetworkStatus, TopologyName};
+use super::{Layer2Spec, Layer3Spec, NetworkStatus, TopologyName, rules, says};
 
 /// A network of the namespace it is in.
-#[derive(CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "k8s.ovn.org",
     version = "v1",
@@ -20,15 +21,57 @@ use super::{Layer2Spec, Layer3Spec, NetworkStatus, TopologyName};
     derive = "PartialEq",
     // Elsewhere it can be stored without a spec, and is then read with an empty one; here it cannot.
     attr = "cfg_attr(all(), serde(default), schemars(extend(\"required\" = [\"spec\"])))",
-    doc = "A network that one namespace has for itself."
+    doc = "A network that one namespace has for itself.",
+    printcolumn(
+        name = "Topology",
+        type_ = "string",
+        json_path = ".spec.topology",
+        description = "How its parts on the nodes are connected."
+    ),
+    printcolumn(
+        name = "Role",
+        type_ = "string",
+        json_path = ".spec.*.role",
+        description = "What it is to its pods."
+    ),
+    printcolumn(
+        name = "Created",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="NetworkCreated")].status"#,
+        description = "Whether the namespace has it."
+    ),
+    printcolumn(
+        name = "Allocated",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="NetworkAllocationSucceeded")].status"#,
+        description = "Whether every node has its part of it."
+    ),
+    printcolumn(
+        name = "Subnets",
+        type_ = "string",
+        json_path = ".spec.*.subnets",
+        description = "Where its addresses are.",
+        priority = 1
+    ),
+    printcolumn(
+        name = "Message",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="NetworkCreated")].message"#,
+        description = "Why it is so.",
+        priority = 1
+    ),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("required" = ["topology"]))]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["topology"], "x-kubernetes-validations" = rules::namespaced()))]
 pub struct UserDefinedNetworkSpec {
     /// How the parts of the network on the nodes are connected. `Layer3` gives each node a subnet of its own, with
     /// routers between them; `Layer2` is one switch for all nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["Layer3", "Layer2"]))]
+    #[schemars(extend(
+        "enum" = ["Layer3", "Layer2"],
+        "x-kubernetes-validations" = rules::immutable(says::TOPOLOGY_IMMUTABLE)
+    ))]
     pub topology: Option<TopologyName>,
 
     /// The network, if its topology is `Layer3`.
@@ -40,7 +83,8 @@ pub struct UserDefinedNetworkSpec {
     pub layer2: Option<Layer2Spec>,
 
     /// The same as `joinSubnets` inside `layer3` or `layer2`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "rules::cidr_of_each_family")]
     pub join_subnets: Vec<String>,
 }
 

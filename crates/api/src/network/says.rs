@@ -35,6 +35,20 @@ pub const EVPN_SAME_VNI: &str = "macVRF and ipVRF must use different VNIs";
 pub const UPLINKS_PRIMARY: &str = "spec.uplinks is supported only for primary Layer2 and Layer3 networks";
 pub const UPLINKS_EVPN: &str = "spec.uplinks is not supported with EVPN transport";
 
+pub const TOPOLOGY_IMMUTABLE: &str = "Topology is immutable";
+pub const TRANSPORT_IMMUTABLE: &str = "Transport is immutable";
+pub const NO_OVERLAY_IMMUTABLE: &str = "NoOverlay is immutable";
+pub const UPLINKS_IMMUTABLE: &str = "uplinks is immutable";
+pub const ROLE_IMMUTABLE: &str = "role is immutable";
+pub const MTU_IMMUTABLE: &str = "mtu is immutable";
+pub const JOIN_IMMUTABLE: &str = "joinSubnets is immutable";
+pub const EXCLUDE_IMMUTABLE: &str = "excludeSubnets is immutable";
+pub const LAYER2_IMMUTABLE: &str = "Layer2 is immutable";
+pub const LOCALNET_IMMUTABLE: &str = "Localnet is immutable";
+pub const SECONDARY_IMMUTABLE: &str = "Subnets is immutable for Secondary role";
+pub const SUBNETS_REMOVED: &str = "Removing existing subnets is not allowed";
+pub const HOST_SUBNET_IMMUTABLE: &str = "hostSubnet is immutable";
+
 pub const SECONDARY_SUBNETS: &str = "Secondary networks may define at most 2 subnets";
 pub const SECONDARY_FAMILIES: &str =
     "When 2 CIDRs are set for Secondary networks, they must be from different IP families";

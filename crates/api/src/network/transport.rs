@@ -1,9 +1,9 @@
 //! How packets get to pods on other nodes, as it is written.
 
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::rules;
 use crate::is_default;
 use crate::words::words;
 
@@ -57,12 +57,11 @@ words! {
 }
 
 /// The VXLAN networks that carry a network.
-#[derive(KubeSchema, Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[schemars(extend("required" = ["vtep"]))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["vtep"], "x-kubernetes-validations" = rules::evpn()))]
 pub struct EvpnSpec {
     /// The VTEP that says which addresses the nodes' tunnels have.
-    #[serde(default)]
     #[schemars(length(min = 1))]
     pub vtep: String,
 

@@ -102,9 +102,10 @@ fn is_route_target(text: &str) -> bool {
     };
     let Some((administrator, value)) = text.split_once(':') else { return false };
     let Some(value) = number(value) else { return false };
-    let short = value <= u32::from(u16::MAX);
+    let fits = |number: u32| u16::try_from(number).is_ok();
+    let short = fits(value);
     match number(administrator) {
-        Some(system) => system <= u32::from(u16::MAX) || short,
+        Some(system) => fits(system) || short,
         None => administrator == "*" || administrator.parse::<Ipv4Addr>().is_ok() && short,
     }
 }
