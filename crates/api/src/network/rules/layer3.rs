@@ -23,7 +23,11 @@ fn subnets() -> [Rule; 5] {
             format!("self.role != 'Secondary' || size(self.subnets) != 2 || {of_one_family}"),
             says::SECONDARY_FAMILIES,
         ),
-        rule(pairs("a.cidr == b.cidr || !cidr(a.cidr).containsCIDR(b.cidr)"), says::SUBNETS_OVERLAP),
+        rule(
+            "!self.subnets.all(s, isCIDR(s.cidr)) || self.subnets.all(a, [cidr(a.cidr)].all(c, \
+            self.subnets.all(b, a.cidr == b.cidr || !c.containsCIDR(b.cidr))))",
+            says::SUBNETS_OVERLAP,
+        ),
         rule("self.subnets.all(a, self.subnets.exists_one(b, a.cidr == b.cidr))", says::SUBNETS_TWICE),
         rule(
             pairs(
