@@ -25,7 +25,7 @@ const PODS: usize = 100;
 const BURSTS: usize = 3;
 /// Requests at once; a client with fewer would be what takes the time.
 const AT_ONCE: usize = 20;
-/// What is still going on after a burst is not idling.
+/// What is still going on after a burst is not idling, and the kernel takes as long to forget a hundred namespaces.
 const SETTLING: Duration = Duration::from_secs(15);
 /// Long enough for everything that is done once a minute.
 const IDLE: Duration = Duration::from_mins(1);
@@ -38,7 +38,7 @@ pub async fn measure(rig: &Rig<'_>, figures: &mut Figures) -> Result<()> {
     let (mut running, mut gone) = (Vec::new(), Vec::new());
     let (mut added, mut deleted) = (Vec::new(), Vec::new());
     for number in 0..BURSTS {
-        rig.bench.interrupt.check()?;
+        rig.pause(SETTLING)?;
         let before = said(&log)?.len();
         running.push(create(&rig.client, PODS).await?);
         if number + 1 == BURSTS {
@@ -63,7 +63,7 @@ pub async fn measure(rig: &Rig<'_>, figures: &mut Figures) -> Result<()> {
 pub async fn measure_running(rig: &Rig<'_>, figures: &mut Figures, whose: &str) -> Result<()> {
     let (mut running, mut gone) = (Vec::new(), Vec::new());
     for _ in 0..BURSTS {
-        rig.bench.interrupt.check()?;
+        rig.pause(SETTLING)?;
         running.push(create(&rig.client, PODS).await?);
         gone.push(delete(&rig.client).await?);
     }

@@ -23,9 +23,13 @@ use clap::Parser;
 
 use args::Args;
 
+/// As `nice` counts: less is sooner.
+const PRIORITY: i32 = -10;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     underlay_runtime::logging::start(args.log_format);
+    go_before_others();
     // One thread: the work is waiting for others, and memory is a node's most wanted good.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = match runtime {
@@ -38,5 +42,13 @@ fn main() -> ExitCode {
             tracing::error!("{error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Every pod of the node waits for this process before its containers may start, so the containers that already start do
+/// not come first; OVN's and Open vSwitch's start scripts do the same for theirs. Threads that are made later inherit it.
+fn go_before_others() {
+    if let Err(error) = rustix::process::nice(PRIORITY) {
+        tracing::info!(%error, "runs at the priority it was started with");
     }
 }

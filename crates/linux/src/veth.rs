@@ -4,7 +4,7 @@
 //! an earlier attempt left is made right or made anew. No program is run, and the pod's end is born in the pod, so the
 //! node never sees it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
@@ -29,8 +29,8 @@ use crate::message;
 use crate::observe::{Link, Names, names, read_link};
 use crate::sysctl;
 
-/// The kernel's number of every namespace's loopback.
-const LOOPBACK: u32 = 1;
+/// Every namespace's own.
+const LOOPBACK: &str = "lo";
 
 /// A pair of links.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,15 +43,6 @@ pub struct Veth {
     pub mtu: u32,
     /// MAC address of the pod's end.
     pub mac: Mac,
-}
-
-/// The node's end of a pair.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostEnd {
-    /// The link.
-    pub link: Link,
-    /// Whether the pair was there already.
-    pub kept: bool,
 }
 
 /// How a pod's interface should be.
@@ -84,8 +75,8 @@ pub struct PodState {
 
 impl Kernel {
     /// Makes a pair with one end here and the other in a pod, and sets up the node's end. A pair that is there stays, and
-    /// what travels over it is not disturbed; anything else that has these names goes.
-    pub async fn create_veth(&self, veth: &Veth, netns: &Path) -> Result<HostEnd, Fault> {
+    /// what travels over it is not disturbed; anything else that has these names goes. Returns whether it stayed.
+    pub async fn create_veth(&self, veth: &Veth, netns: &Path) -> Result<bool, Fault> {
         let pod = File::open(netns).map_err(|source| Fault::Namespace { path: netns.to_owned(), source })?;
         let request = || RouteNetlinkMessage::NewLink(pair(veth, &pod));
         let what = || format!("make link {} with its end {} in {}", veth.host, veth.pod, netns.display());
@@ -108,9 +99,7 @@ impl Kernel {
         self.set_up_host_end(&veth.host)
             .await
             .map_err(Fault::change(format!("set up link {}", veth.host)))?;
-        let link = self.link(&veth.host).await?;
-        let link = link.ok_or_else(|| Fault::change(what())(io::ErrorKind::NotFound.into()))?;
-        Ok(HostEnd { link, kept })
+        Ok(kept)
     }
 
     /// Whether both ends are there and are each other's.
@@ -131,10 +120,10 @@ impl Kernel {
         Ok(Some((link.header.index, other)))
     }
 
-    /// The node's end only carries the pod's packets: it has no addresses of its own, not even link-local ones.
+    /// The node's end only carries the pod's packets: it has no addresses of its own, not even link-local ones. The
+    /// kernel takes it up before it makes it silent, but gives no address while the pod's end is still down. (To switch
+    /// IPv6 off altogether is a setting that waits for the kernel's lock behind everybody else.)
     async fn set_up_host_end(&self, name: &str) -> io::Result<()> {
-        let setting = format!("net.ipv6.conf.{name}.disable_ipv6");
-        self.namespace().enter(move || sysctl::write_if_there(&setting, "1")).await?;
         let mut message = message::link_up(0);
         message.attributes.push(LinkAttribute::IfName(name.to_owned()));
         let no_addresses = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
@@ -173,13 +162,13 @@ fn pair(veth: &Veth, pod: &File) -> LinkMessage {
 /// Sets up a pod's interface, and its loopback.
 pub async fn configure_pod(netns: &Path, interface: &PodInterface) -> Result<(), Fault> {
     let kernel = Kernel::open_in(netns).await?;
-    let link = kernel.link(&interface.name).await?;
+    let links = kernel.links().await?;
     let what = |part: &str| format!("{part} of {} in {}", interface.name, netns.display());
-    let Some(link) = link else {
+    let Some(link) = links.get(&interface.name) else {
         return Err(Fault::read(what("state"))(io::ErrorKind::NotFound.into()));
     };
     let index = link.index;
-    set_links_up(&kernel, interface, &link).await.map_err(Fault::change(what("set link state")))?;
+    set_up(&kernel, interface, &links, link).await.map_err(Fault::change(what("set link state")))?;
     let add = |message| kernel.change(message, NLM_F_CREATE | NLM_F_REPLACE);
     let addresses = interface.addresses.iter().map(|net| message::address(net, index, false));
     let addresses = try_join_all(addresses.map(|message| add(RouteNetlinkMessage::NewAddress(message))));
@@ -203,10 +192,22 @@ fn gateway_route(net: &IpNet, gateway: IpAddr, index: u32) -> RouteMessage {
     message
 }
 
-async fn set_links_up(kernel: &Kernel, interface: &PodInterface, link: &Link) -> io::Result<()> {
-    // Nobody else has the pod's addresses: no need to ask and wait before they are used.
-    let settings =
-        ["accept_dad", "dad_transmits"].map(|leaf| format!("net.ipv6.conf.{}.{leaf}", interface.name));
+/// Settings of a pod's interface. Everything it has is told to it and nobody else has its addresses: it asks no router,
+/// and nobody whether an address is taken. Such questions go to all pods of the node, which is work for each of them and
+/// for the switch every time a pod starts.
+const QUIET: [&str; 3] = ["accept_ra", "accept_dad", "dad_transmits"];
+
+/// Takes up the interface and the loopback; most runtimes did the latter, and what need not be said waits for nobody.
+async fn set_up(
+    kernel: &Kernel,
+    interface: &PodInterface,
+    links: &BTreeMap<String, Link>,
+    link: &Link,
+) -> io::Result<()> {
+    if let Some(loopback) = links.get(LOOPBACK).filter(|loopback| !loopback.up) {
+        kernel.change(RouteNetlinkMessage::SetLink(message::link_up(loopback.index)), 0).await?;
+    }
+    let settings = QUIET.map(|leaf| format!("net.ipv6.conf.{}.{leaf}", interface.name));
     let write = move || settings.iter().try_for_each(|name| sysctl::write_if_there(name, "0"));
     kernel.namespace().enter(write).await?;
     // A link that is told its own MAC address again forgets its neighbours.
@@ -216,10 +217,7 @@ async fn set_links_up(kernel: &Kernel, interface: &PodInterface, link: &Link) ->
         mtu: Some(interface.mtu).filter(|mtu| *mtu != link.mtu),
         mac: Some(interface.mac).filter(|mac| Some(*mac) != link.mac),
     };
-    for message in [message::link_up(LOOPBACK), message::link(&change)] {
-        kernel.change(RouteNetlinkMessage::SetLink(message), 0).await?;
-    }
-    Ok(())
+    kernel.change(RouteNetlinkMessage::SetLink(message::link(&change)), 0).await
 }
 
 /// Reads how a pod's interface is; none if it is not there.

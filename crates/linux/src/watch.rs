@@ -18,6 +18,9 @@ use tokio::task::JoinSet;
 use crate::fault::Fault;
 use crate::kernel::Kernel;
 
+/// Number of the table where the kernel keeps its own addresses.
+const LOCAL_TABLE: u8 = 255;
+
 /// The groups that tell what we look at.
 const GROUPS: [Group; 7] = [
     Group::Link,
@@ -93,7 +96,10 @@ fn event(message: &NetlinkMessage<Message>, passed_over: fn(&str) -> bool) -> Op
         }
         Message::NewAddress(_) | Message::DelAddress(_) => Some(Event::Addresses),
         Message::NewRoute(route) | Message::DelRoute(route) => {
-            Some(Event::Routes { bgp: route.header.protocol == RouteProtocol::Bgp })
+            // What the kernel keeps for itself comes and goes with addresses and links.
+            let own = route.header.table == LOCAL_TABLE
+                && route.header.protocol == RouteProtocol::Kernel;
+            (!own).then_some(Event::Routes { bgp: route.header.protocol == RouteProtocol::Bgp })
         }
         Message::NewRule(_) | Message::DelRule(_) => Some(Event::Rules),
         _ => None,

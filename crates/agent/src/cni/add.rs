@@ -36,9 +36,9 @@ impl Server {
         };
         let (namespace, cable) = (Path::new(namespace).to_owned(), veth.clone());
         let pod_end = namespace.clone();
-        let host_end = self.hands.run(async move |kernel| kernel.create_veth(&cable, &namespace).await);
-        let host_end = host_end.await.map_err(|error| broken(&error))?;
-        if !host_end.kept {
+        let kept = self.hands.run(async move |kernel| kernel.create_veth(&cable, &namespace).await);
+        let kept = kept.await.map_err(|error| broken(&error))?;
+        if !kept {
             // A port that an earlier link of this name had carries nothing any more, whatever it says.
             let removed = remove_pod_ports(&self.switch, &attachment.container).await;
             removed.map_err(|error| broken(&error))?;

@@ -9,6 +9,12 @@ const EXTERNAL_BRIDGE: &str = "br-ex";
 /// Script that gives the node its addresses back; see [`addresses_script`].
 const ADDRESSES: &str = "/etc/underlay-lab/addresses";
 
+/// A daemon that the processor is given to before others, as the start scripts of Open vSwitch and OVN have it: where
+/// it may not be, it still starts.
+fn before_others(line: &str) -> Vec<String> {
+    words(&format!("nice -n -10 {line}"))
+}
+
 /// The switch and the node's addresses on it.
 pub(super) fn switch(machine: &Machine, place: &Place) -> Vec<Step> {
     let datapath = match place.datapath {
@@ -20,7 +26,7 @@ pub(super) fn switch(machine: &Machine, place: &Place) -> Vec<Step> {
         run("ovsdb-tool create /etc/openvswitch/conf.db /usr/share/openvswitch/vswitch.ovsschema"),
         Step::Start(Daemon {
             name: "ovsdb-server".to_owned(),
-            argv: words(
+            argv: before_others(
                 "ovsdb-server /etc/openvswitch/conf.db --remote=punix:/run/openvswitch/db.sock \
                  --pidfile=/run/openvswitch/ovsdb-server.pid -vconsole:info -vsyslog:off -vfile:off",
             ),
@@ -41,7 +47,7 @@ pub(super) fn switch(machine: &Machine, place: &Place) -> Vec<Step> {
     let disable = if place.datapath == Datapath::Userspace { "--disable-system" } else { "" };
     steps.push(Step::Start(Daemon {
         name: "ovs-vswitchd".to_owned(),
-        argv: words(&format!(
+        argv: before_others(&format!(
             "ovs-vswitchd unix:/run/openvswitch/db.sock --pidfile=/run/openvswitch/ovs-vswitchd.pid {disable} \
              -vconsole:info -vsyslog:off -vfile:off"
         )),
@@ -110,7 +116,7 @@ pub(super) fn zone() -> Vec<Step> {
     steps.push(Step::Together(vec![database("nb"), database("sb")]));
     let northd = Daemon {
         name: "ovn-northd".to_owned(),
-        argv: words(
+        argv: before_others(
             "ovn-northd --ovnnb-db=unix:/run/ovn/ovnnb_db.sock --ovnsb-db=unix:/run/ovn/ovnsb_db.sock \
              --pidfile=/run/ovn/ovn-northd.pid -vconsole:info -vsyslog:off -vfile:off",
         ),
@@ -120,7 +126,7 @@ pub(super) fn zone() -> Vec<Step> {
     };
     let controller = Daemon {
         name: "ovn-controller".to_owned(),
-        argv: words(
+        argv: before_others(
             "ovn-controller unix:/run/openvswitch/db.sock --pidfile=/run/ovn/ovn-controller.pid \
              -vconsole:info -vsyslog:off -vfile:off",
         ),
@@ -138,7 +144,7 @@ fn database(which: &str) -> Vec<Step> {
         run(&format!("ovsdb-tool create {file} /usr/share/ovn/ovn-{which}.ovsschema")),
         Step::Start(Daemon {
             name: format!("ovn-{which}"),
-            argv: words(&format!(
+            argv: before_others(&format!(
                 "ovsdb-server {file} --remote=punix:{socket} --unixctl=/run/ovn/ovn{which}_db.ctl \
                  --pidfile=/run/ovn/ovn{which}_db.pid -vconsole:info -vsyslog:off -vfile:off"
             )),

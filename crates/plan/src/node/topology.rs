@@ -16,6 +16,9 @@ use super::site::{Site, masquerade};
 /// Name of the physical network that Open vSwitch maps to the external bridge.
 pub const PHYSICAL_NETWORK: &str = "physnet";
 
+/// Of the rules of a node's switch: what is not carried is dropped before anything else is asked.
+const MULTICAST_REPORTS: i64 = 1900;
+
 /// Switches, routers and what joins them.
 pub fn plan(site: &Site<'_>, rows: &mut Rows) {
     let cluster_router = cluster_router(site, rows);
@@ -72,6 +75,7 @@ fn node_switch(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
         };
     }
     let switch = rows.add(row);
+    keep_quiet(site, rows, &switch);
     let (router_port, switch_port) = site.names.router_to_switch(site.name());
     let networks = site.families.iter().map(|side| side.gateway_net().to_string());
     let mac = site.gateway_mac().unwrap_or(site.bridge.mac);
@@ -87,6 +91,22 @@ fn node_switch(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
             .texts("addresses", [joined(mac, addresses)]),
     );
     rows.refer(&switch, "ports", port);
+}
+
+/// Whatever starts says which multicast groups it listens to, and everybody on the switch would be told. Nobody wants to
+/// know, since multicast is not carried, but with a hundred pods the switch is busy with nothing else when one starts.
+fn keep_quiet(site: &Site<'_>, rows: &mut Rows, switch: &RowId) {
+    if !site.families.iter().any(|side| side.subnet.addr().is_ipv6()) {
+        return;
+    }
+    let rule = rows.add(
+        Row::new(Table::Acl, format!("{}/multicast-reports", switch.id), &site.why)
+            .text("direction", "from-lport")
+            .integer("priority", MULTICAST_REPORTS)
+            .text("match", "mldv1 || mldv2")
+            .text("action", "drop"),
+    );
+    rows.refer(switch, "acls", rule);
 }
 
 fn join_switch(site: &Site<'_>, rows: &mut Rows, cluster: &RowId, gateway: &RowId) {
