@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use k8s_openapi::api::{core, discovery};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use underlay_api::{BGPSessionState, FRRConfiguration, FRRNodeState, RouteAdvertisements};
+use underlay_api::{
+    BGPSessionState, FRRConfiguration, FRRNodeState, NetworkAttachmentDefinition, RouteAdvertisements,
+};
 
-use crate::{EndpointSlice, Key, Node, Pod, Service, Session, Speaker, World};
+use crate::{EndpointSlice, Key, Nad, Node, Pod, Service, Session, Speaker, World};
 
 /// A kind of object.
 pub trait Kind: Sized + 'static {
@@ -56,6 +58,9 @@ kind!(core::v1::Pod, Arc<Pod>, "Pod", pods, |pod| Some(Arc::new(Pod::read(&pod))
 kind!(core::v1::Service, Arc<Service>, "Service", services, |service| Service::read(&service).map(Arc::new));
 kind!(discovery::v1::EndpointSlice, Arc<EndpointSlice>, "EndpointSlice", slices, |slice| {
     EndpointSlice::read(&slice).map(Arc::new)
+});
+kind!(NetworkAttachmentDefinition, Arc<Nad>, "NetworkAttachmentDefinition", nads, |nad| {
+    Nad::read(&nad).map(Arc::new)
 });
 kind!(RouteAdvertisements, Arc<RouteAdvertisements>, "RouteAdvertisements", advertisements, |object| {
     Some(Arc::new(without_bookkeeping(object)))

@@ -6,6 +6,7 @@
 
 pub mod kind;
 pub mod local;
+pub mod nad;
 pub mod node;
 pub mod pod;
 pub mod select;
@@ -20,6 +21,7 @@ use underlay_api::{FRRConfiguration, RouteAdvertisements};
 
 pub use kind::Kind;
 pub use local::Local;
+pub use nad::Nad;
 pub use node::Node;
 pub use pod::{Pod, PodState};
 pub use service::{Endpoint, EndpointSlice, Service};
@@ -68,6 +70,8 @@ pub struct World {
     pub services: BTreeMap<Key, Arc<Service>>,
     /// Endpoint slices.
     pub slices: BTreeMap<Key, Arc<EndpointSlice>>,
+    /// Attachment definitions of networks of ours.
+    pub nads: BTreeMap<Key, Arc<Nad>>,
     /// Advertisements.
     pub advertisements: BTreeMap<Key, Arc<RouteAdvertisements>>,
     /// Parts of the nodes' FRR configuration: the users' and those generated from them.
