@@ -4,6 +4,11 @@ use underlay_net::alloc::SubnetRange;
 
 use super::*;
 
+/// A plan for nodes alone.
+fn plan(world: &World, settings: &Settings) -> NodesPlan {
+    super::plan(world, settings, None)
+}
+
 fn settings(ranges: &[(&str, u8)]) -> Settings {
     let range = |(range, length): &(&str, u8)| SubnetRange::new(range.parse().unwrap(), *length).unwrap();
     Settings { cluster_subnets: ranges.iter().map(range).collect(), ..Settings::default() }
