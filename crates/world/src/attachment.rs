@@ -27,19 +27,19 @@ impl Resource for AnyAttachment {
     type DynamicType = ();
     type Scope = NamespaceResourceScope;
 
-    fn kind(_: &()) -> Cow<'_, str> {
+    fn kind((): &()) -> Cow<'_, str> {
         NetworkAttachmentDefinition::kind(&())
     }
 
-    fn group(_: &()) -> Cow<'_, str> {
+    fn group((): &()) -> Cow<'_, str> {
         NetworkAttachmentDefinition::group(&())
     }
 
-    fn version(_: &()) -> Cow<'_, str> {
+    fn version((): &()) -> Cow<'_, str> {
         NetworkAttachmentDefinition::version(&())
     }
 
-    fn plural(_: &()) -> Cow<'_, str> {
+    fn plural((): &()) -> Cow<'_, str> {
         NetworkAttachmentDefinition::plural(&())
     }
 

@@ -64,9 +64,14 @@ pub enum Step {
     },
 }
 
-/// Plans all attachments, and tells networks which of theirs are there and which cannot go.
-pub fn plan<'a>(tenants: &mut [Tenant<'a>], world: &'a World, settings: &Settings) -> BTreeMap<Key, Change> {
-    let mut changes = BTreeMap::new();
+/// Plans all attachments, and tells networks which of theirs are there and which cannot go. Returns what is done, and
+/// whether something waits for pods to end.
+pub fn plan<'a>(
+    tenants: &mut [Tenant<'a>],
+    world: &'a World,
+    settings: &Settings,
+) -> (BTreeMap<Key, Change>, bool) {
+    let (mut changes, mut waits) = (BTreeMap::new(), false);
     let mut orphans: BTreeMap<(Scope, &str, &str), Vec<&'a Attachment>> = BTreeMap::new();
     for attachment in world.attachments.values() {
         if let Some((scope, name)) = attachment.made_from() {
@@ -79,21 +84,22 @@ pub fn plan<'a>(tenants: &mut [Tenant<'a>], world: &'a World, settings: &Setting
         let Key { namespace, name } = &tenant.definition.key;
         tenant.made = orphans.remove(&(tenant.definition.scope(), namespace, name)).unwrap_or_default();
         let of = Some(object(tenant.definition));
-        for (key, step) in of_tenant(tenant, &users, settings) {
-            changes.insert(key, Change { of: of.clone(), step });
-        }
+        let (steps, waiting) = of_tenant(tenant, &users, settings);
+        waits |= waiting;
+        changes.extend(steps.into_iter().map(|(key, step)| (key, Change { of: of.clone(), step })));
     }
     for attachment in orphans.into_values().flatten() {
-        if users.of(&attachment.key).is_empty() {
-            let step = Step::Delete { uid: attachment.uid.clone() };
+        if !users.of(&attachment.key).is_empty() {
+            waits = true;
+        } else if let Some(step) = leave(attachment, None) {
             changes.insert(attachment.key.clone(), Change { of: None, step });
         }
     }
-    changes
+    (changes, waits)
 }
 
-fn of_tenant(tenant: &mut Tenant<'_>, users: &Users<'_>, settings: &Settings) -> Vec<(Key, Step)> {
-    let mut steps = Vec::new();
+fn of_tenant(tenant: &mut Tenant<'_>, users: &Users<'_>, settings: &Settings) -> (Vec<(Key, Step)>, bool) {
+    let (mut steps, mut waits) = (Vec::new(), false);
     let mut missing = tenant.wanted.clone();
     for attachment in tenant.made.clone() {
         let namespace = attachment.key.namespace.as_str();
@@ -105,8 +111,9 @@ fn of_tenant(tenant: &mut Tenant<'_>, users: &Users<'_>, settings: &Settings) ->
             Some(wanted) if !attachment.ending => repair(attachment, &wanted),
             None if !attachment.ending && stays => None,
             wanted => match users.of(&attachment.key).as_slice() {
-                [] => Some(leave(attachment, wanted)),
+                [] => leave(attachment, wanted),
                 pods => {
+                    waits = true;
                     let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
                     tenant.problems.push(conditions::in_use(namespace, &attachment.key.name, &pods));
                     None
@@ -119,15 +126,17 @@ fn of_tenant(tenant: &mut Tenant<'_>, users: &Users<'_>, settings: &Settings) ->
         let key = Key::new(namespace, &tenant.definition.key.name);
         steps.extend(render(tenant, namespace, settings).map(|made| (key, Step::Create(Box::new(made)))));
     }
-    steps
+    (steps, waits)
 }
 
-fn leave(attachment: &Attachment, wanted: Option<NetworkAttachmentDefinition>) -> Step {
+/// The way out of an attachment that nobody uses. One that is on its way and held by others only is waited for.
+fn leave(attachment: &Attachment, wanted: Option<NetworkAttachmentDefinition>) -> Option<Step> {
     let uid = attachment.uid.clone();
-    if wanted.is_some() || attachment.ending {
-        return Step::Release { uid, again: wanted.map(Box::new) };
+    if !attachment.ending {
+        return Some(Step::Delete { uid });
     }
-    Step::Delete { uid }
+    let held = attachment.finalizers.iter().any(|finalizer| finalizer == FINALIZER);
+    held.then(|| Step::Release { uid, again: wanted.map(Box::new) })
 }
 
 /// The attachment of a network in a namespace.

@@ -42,6 +42,8 @@ pub struct NetworksPlan {
     pub parts: Parts,
     /// The numbers of networks.
     pub numbers: Numbers,
+    /// Whether something can only go once its pods have: before that, pods are no news.
+    pub waits_for_pods: bool,
 }
 
 /// What is said of a definition, and done to it.
@@ -134,11 +136,11 @@ pub fn plan(world: &World, settings: &Settings, known: &Numbers) -> NetworksPlan
     let by_network = by_network(world);
     let numbers = numbers::assign(&mut tenants, &by_network, known);
     namespaces::choose(&mut tenants, world);
-    let attachments = attachments::plan(&mut tenants, world, settings);
+    let (attachments, waits_for_pods) = attachments::plan(&mut tenants, world, settings);
     let wishes = wishes(&tenants, &by_network);
     let parts = subnets::plan(world, &wishes);
     let told = tenants.iter().map(|tenant| (tenant.object(), tell(tenant, &parts))).collect();
-    NetworksPlan { told, attachments, parts, numbers }
+    NetworksPlan { told, attachments, parts, numbers, waits_for_pods }
 }
 
 /// Attachments by the network they name.

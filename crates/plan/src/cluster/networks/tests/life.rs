@@ -109,6 +109,7 @@ fn what_a_pod_uses_stays() {
         "False NetworkAttachmentDefinitionSyncError failed to delete NetworkAttachmentDefinition [a/blue]: network \
          in use by the following pods: [a/web]"
     );
+    assert!(plan.waits_for_pods);
     server.delete(BLUE);
     server.settle();
     assert_eq!(names(&server), ["a/blue"]);

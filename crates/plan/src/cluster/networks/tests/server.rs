@@ -73,7 +73,8 @@ impl Server {
 
     /// A network for namespaces with this label.
     pub fn cluster_network(&mut self, name: &str, team: &str, network: Value) {
-        let spec = json!({ "namespaceSelector": { "matchLabels": { "team": team } }, "network": network });
+        let mut spec = json!({ "namespaceSelector": { "matchLabels": { "team": team } } });
+        spec["network"] = network;
         let object = self.stored(json!({ "metadata": { "name": name }, "spec": spec }));
         self.definitions.insert(format!("ClusterUserDefinedNetwork {name}"), object);
     }
@@ -81,7 +82,8 @@ impl Server {
     /// A network for one namespace.
     pub fn network(&mut self, namespace: &str, name: &str, spec: Value) {
         let metadata = json!({ "name": name, "namespace": namespace });
-        let object = self.stored(json!({ "metadata": metadata, "spec": spec }));
+        let mut object = self.stored(json!({ "metadata": metadata }));
+        object["spec"] = spec;
         self.definitions.insert(format!("UserDefinedNetwork {namespace}/{name}"), object);
     }
 
