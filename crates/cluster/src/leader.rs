@@ -234,11 +234,8 @@ impl Leader {
             match result {
                 Ok(_) => {
                     info!(node = name, annotations = ?given.annotations.keys(), "a node has its place");
-                    let given = match self.unheard.remove(name) {
-                        Some((earlier, _)) => given.clone().after(earlier),
-                        None => given.clone(),
-                    };
-                    self.unheard.insert(name.clone(), (given, Instant::now()));
+                    let earlier = self.unheard.remove(name).map(|(earlier, _)| earlier);
+                    self.unheard.insert(name.clone(), (given.after(earlier), Instant::now()));
                 }
                 // It is gone, or another one by now: the watch will tell.
                 Err(error) if error.is_not_found() || error.is_conflict() => {}

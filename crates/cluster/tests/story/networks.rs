@@ -2,9 +2,12 @@
 //! without a trace.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
-use underlay_api::crds;
+use underlay_api::{NetworkAttachmentDefinition, crds};
 use underlay_testkit::{ApiServer, Scratch, wait_for};
 
 use crate::daemon::{Daemon, PATIENCE, apply, becomes, get, kubectl};
@@ -23,6 +26,7 @@ fn the_life_of_networks() {
     let daemon = Daemon::start(server, &scratch, "networks");
     a_network_comes(server, &scratch, &daemon);
     labels_are_followed(server, &scratch);
+    a_namespace_has_its_own(server, &scratch);
     a_mistake_is_told_and_others_work(server, &scratch, &daemon);
     what_others_do_is_undone_and_theirs_is_left_alone(server, &scratch);
     let daemon = a_killed_rollout_ends_where_it_would_have(server, &scratch, daemon);
@@ -150,6 +154,23 @@ fn labels_are_followed(server: &ApiServer, scratch: &Scratch) {
     becomes(server, &["cudn", "blue"], message, &created.to_owned());
 }
 
+fn a_namespace_has_its_own(server: &ApiServer, scratch: &Scratch) {
+    let own = json!({
+        "apiVersion": "k8s.ovn.org/v1",
+        "kind": "UserDefinedNetwork",
+        "metadata": { "name": "own", "namespace": "b" },
+        "spec": { "topology": "Layer2", "layer2": { "role": "Primary", "subnets": ["10.12.0.0/16"] } },
+    });
+    apply(server, scratch, &[own]);
+    becomes(server, &ATTACHMENTS, numbers, &attached(&[("b/own", "2"), ("c/blue", "1")]));
+    let transport = |own: &Value| condition(own, "TransportAccepted");
+    becomes(server, &["udn", "-n", "b", "own"], transport, &"False NetworkNotSupported".to_owned());
+    let created = "NetworkAttachmentDefinition has been created";
+    assert_eq!(message(&get(server, &["udn", "-n", "b", "own"])), created);
+    kubectl(server, &["delete", "udn", "-n", "b", "own", "--timeout=20s"]);
+    becomes(server, &ATTACHMENTS, numbers, &attached(&[("c/blue", "1")]));
+}
+
 fn a_mistake_is_told_and_others_work(server: &ApiServer, scratch: &Scratch, daemon: &Daemon) {
     apply(server, scratch, &[network("wrong", "z", "10.244.0.0/17"), network("right", "z", "10.11.0.0/16")]);
     let refused = |object: &Value| condition(object, "NetworkCreated");
@@ -161,9 +182,8 @@ fn a_mistake_is_told_and_others_work(server: &ApiServer, scratch: &Scratch, daem
         ),
         "{said}"
     );
-    let number = get(server, &["cudn", "right"])["metadata"]["annotations"][ID].clone();
     becomes(server, &["cudn", "right"], refused, &"True NetworkAttachmentDefinitionCreated".to_owned());
-    assert_ne!(number, "1");
+    assert_eq!(get(server, &["cudn", "right"])["metadata"]["annotations"][ID], "2");
     let events =
         ["events.events.k8s.io", "-A", "--field-selector=reason=NetworkAttachmentDefinitionSyncError"];
     becomes(
@@ -232,8 +252,15 @@ fn a_killed_rollout_ends_where_it_would_have(
     let networks: Vec<Value> = (0..MANY)
         .map(|number| network(&name(number), &name(number), &format!("10.{}.0.0/16", 20 + number)))
         .collect();
-    apply(server, scratch, &networks);
-    drop(daemon);
+    let there = std::thread::scope(|scope| {
+        let applied = scope.spawn(|| apply(server, scratch, &networks));
+        wait_for_attachments(server, 4);
+        drop(daemon);
+        let there = numbers(&get(server, &ATTACHMENTS)).len() - 1;
+        applied.join().unwrap();
+        there
+    });
+    println!("killed when {there} of {MANY} networks were there");
     let daemon = Daemon::start(server, scratch, "after-the-kill");
     wait_for("every network to be there", PATIENCE, || {
         let list = get(server, &["cudn"]);
@@ -254,7 +281,27 @@ fn a_killed_rollout_ends_where_it_would_have(
             assert_eq!(parts[&format!("cluster_udn_{}", name(number))], [want]);
         }
     }
+    daemon.stop();
+    let daemon = Daemon::start(server, scratch, "after-a-restart");
+    daemon.shows(
+        "/metrics",
+        r#"underlay_networks{kind="ClusterUserDefinedNetwork",condition="NetworkCreated",status="True"} 21"#,
+    );
+    let metrics = daemon.look("/metrics").unwrap();
+    assert!(!metrics.contains("underlay_writes_total{"), "a restart writes nothing:\n{metrics}");
     daemon
+}
+
+/// Waits until there are so many attachment definitions, and not a moment longer.
+fn wait_for_attachments(server: &ApiServer, count: usize) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+        let client = underlay_runtime::client::connect(Some(&server.kubeconfig())).await.unwrap();
+        let api = Api::<NetworkAttachmentDefinition>::all(client);
+        let began = Instant::now();
+        while api.list(&ListParams::default()).await.unwrap().items.len() < count {
+            assert!(began.elapsed() < PATIENCE, "no network comes");
+        }
+    });
 }
 
 fn networks_go_without_a_trace(server: &ApiServer) {

@@ -96,15 +96,17 @@ impl Given {
         node.id == self.place.id && node.transit == self.place.transit && self.place.subnets.iter().all(has)
     }
 
-    /// This, and what was given to the same node before and is not heard of yet.
+    /// What to remember of it until it is heard, together with what was given to the same node before and is not heard
+    /// of yet. The texts, which may be long, have done their duty.
     #[must_use]
-    pub fn after(mut self, earlier: Self) -> Self {
-        if earlier.uid == self.uid {
+    pub fn after(&self, earlier: Option<Self>) -> Self {
+        let mut place = self.place.clone();
+        if let Some(earlier) = earlier.filter(|earlier| earlier.uid == self.uid) {
             let mut all: BTreeMap<Arc<str>, Vec<IpNet>> = earlier.place.subnets.into_iter().collect();
-            all.extend(self.place.subnets);
-            self.place.subnets = all.into_iter().collect();
+            all.extend(place.subnets);
+            place.subnets = all.into_iter().collect();
         }
-        self
+        Self { uid: self.uid.clone(), annotations: BTreeMap::new(), why: self.why.clone(), place }
     }
 }
 
