@@ -9,17 +9,21 @@ use kube::CustomResourceExt;
 
 use crate::schema::polish;
 use crate::{
-    BGPSessionState, FRRConfiguration, FRRNodeState, NetworkAttachmentDefinition, RouteAdvertisements,
+    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, IPAMClaim,
+    NetworkAttachmentDefinition, RouteAdvertisements, UserDefinedNetwork,
 };
 
 /// All definitions, by name.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let mut definitions = vec![
         BGPSessionState::crd(),
+        ClusterUserDefinedNetwork::crd(),
         FRRConfiguration::crd(),
         FRRNodeState::crd(),
+        IPAMClaim::crd(),
         NetworkAttachmentDefinition::crd(),
         RouteAdvertisements::crd(),
+        UserDefinedNetwork::crd(),
     ];
     definitions.iter_mut().for_each(finish);
     definitions.sort_by_key(file_name);

@@ -13,14 +13,20 @@ pub mod annotations;
 pub mod conditions;
 pub mod crds;
 pub mod frr;
+pub mod ipam_claim;
+pub mod kubevirt;
 pub mod nad;
+pub mod network;
 pub mod route_advertisements;
 mod schema;
 mod words;
 
 pub use annotations::{Annotation, BadAnnotation};
 pub use frr::{BGPSessionState, FRRConfiguration, FRRNodeState};
+pub use ipam_claim::IPAMClaim;
+pub use kubevirt::{VirtualMachineInstance, VirtualMachineInstanceMigration};
 pub use nad::NetworkAttachmentDefinition;
+pub use network::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 pub use route_advertisements::RouteAdvertisements;
 
 /// Fields of a peer's object that this version does not know. They are handed on as they came.

@@ -8,6 +8,7 @@ mod network;
 mod node;
 mod pair;
 mod pod;
+mod request;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -17,13 +18,14 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 pub use gateway::{EgressGateway, Gateway, GatewayMode, L3Gateway};
-pub use network::{Advertisers, GeneratedFrom, NetworkId, NetworkName};
+pub use network::{Advertisers, GeneratedFrom, NetworkId, NetworkName, TunnelKeys};
 pub use node::{
-    ChassisId, EncapIps, GatewayMtuSupport, HostCidrs, MasqueradeSubnets, NodeId, NodeSubnets,
-    PrimaryAddresses, TransitAddresses,
+    ChassisId, EncapIps, GatewayMtuSupport, HostCidrs, Layer2Topology, Layer2TunnelIds, MasqueradeSubnets,
+    NetworkIds, NodeId, NodeSubnets, PrimaryAddresses, TransitAddresses,
 };
 pub use pair::Pair;
 pub use pod::{PodNetwork, PodNetworks, PodRoute, Role};
+pub use request::{DefaultNetworkRequest, NetworkRequest, NetworkRequests, PrimaryClaim, UdnClaimReference};
 
 /// The name of the default network, where networks are told apart by name.
 pub const DEFAULT_NETWORK: &str = "default";

@@ -44,6 +44,36 @@ impl Annotation for NetworkName {
     }
 }
 
+/// Keys of a network's switches and routers between nodes: of a primary Layer2 network `[16711684,16715779]`, the switch
+/// and the router; of any other `[]`. On each of its network attachment definitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TunnelKeys(pub Vec<u32>);
+
+impl TunnelKeys {
+    /// The key of a network's switch is this and its number.
+    pub const SWITCHES: u32 = 16_711_683;
+    /// The first key of a router.
+    pub const FIRST_ROUTER: u32 = Self::SWITCHES + 4096;
+    /// The last key.
+    pub const LAST: u32 = (1 << 24) - 1;
+}
+
+impl Annotation for TunnelKeys {
+    const KEY: &'static str = "k8s.ovn.org/tunnel-keys";
+
+    fn decode(text: &str) -> Result<Self, String> {
+        let keys: Vec<u32> = from_json(text)?;
+        match keys.iter().find(|key| !(1..=Self::LAST).contains(*key)) {
+            Some(key) => Err(format!("{key} is not a key from 1 to {}", Self::LAST)),
+            None => Ok(Self(keys)),
+        }
+    }
+
+    fn render(&self) -> String {
+        to_json(&self.0)
+    }
+}
+
 /// The RouteAdvertisements that advertise a network: `["blue","red"]`. On each of its network attachment definitions,
 /// where an empty list stays when the last one goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::text::{address, address_in_net, each, from_json, name, number, subnet, texts, to_json};
-use super::{Annotation, Pair};
+use super::{Annotation, NetworkId, Pair};
 
 /// The subnets of a node, by network: `{"default":["10.244.1.0/24"]}`. Written by the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +51,91 @@ impl OneOrMany {
             Self::One(text) => vec![text],
             Self::Many(texts) => texts,
         }
+    }
+}
+
+/// Numbers by network, as texts: `{"default":"0","cluster_udn_blue":"1"}`.
+fn decode_numbers(text: &str, bounds: &RangeInclusive<u16>) -> Result<BTreeMap<String, u16>, String> {
+    let networks: BTreeMap<String, String> = from_json(text)?;
+    let read = |(network, text): (String, String)| match number(&text, bounds.clone()) {
+        Ok(number) => Ok((network, number)),
+        Err(problem) => Err(format!("network {network}: {problem}")),
+    };
+    networks.into_iter().map(read).collect()
+}
+
+fn render_numbers(numbers: &BTreeMap<String, u16>) -> String {
+    to_json(
+        &numbers.iter().map(|(network, number)| (network, number.to_string())).collect::<BTreeMap<_, _>>(),
+    )
+}
+
+/// The numbers of networks, by name. Once written by the cluster; now each network's attachment definitions say it, and
+/// this is read only to give a network the number that it had.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NetworkIds(pub BTreeMap<String, u16>);
+
+impl Annotation for NetworkIds {
+    const KEY: &'static str = "k8s.ovn.org/network-ids";
+
+    fn decode(text: &str) -> Result<Self, String> {
+        decode_numbers(text, &(0..=NetworkId::LAST)).map(Self)
+    }
+
+    fn render(&self) -> String {
+        render_numbers(&self.0)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The keys of a node's ports in Layer2 networks, by network. Written by the cluster as long as some node knows no
+/// better: see [`Layer2Topology`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layer2TunnelIds(pub BTreeMap<String, u16>);
+
+impl Layer2TunnelIds {
+    /// The last key of a port.
+    pub const LAST: u16 = 32767;
+}
+
+impl Annotation for Layer2TunnelIds {
+    const KEY: &'static str = "k8s.ovn.org/udn-layer2-node-gateway-router-lrp-tunnel-ids";
+
+    fn decode(text: &str) -> Result<Self, String> {
+        decode_numbers(text, &(1..=Self::LAST)).map(Self)
+    }
+
+    fn render(&self) -> String {
+        render_numbers(&self.0)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// How a node connects Layer2 networks: `2.0` is by a router that all nodes share, and what we write. Written by the
+/// node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer2Topology(pub String);
+
+impl Layer2Topology {
+    /// A router that all nodes share.
+    pub const TRANSIT_ROUTER: &str = "2.0";
+}
+
+impl Annotation for Layer2Topology {
+    const KEY: &'static str = "k8s.ovn.org/layer2-topology-version";
+
+    fn decode(text: &str) -> Result<Self, String> {
+        name(text).map(Self)
+    }
+
+    fn render(&self) -> String {
+        self.0.clone()
     }
 }
 

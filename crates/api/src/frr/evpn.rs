@@ -120,6 +120,11 @@ fn distinguisher(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "maxLength": 21, "x-kubernetes-validations": rules("RD", false) })
 }
 
+/// A route target that routes are taken and given with.
+pub fn route_target(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "maxLength": 21, "x-kubernetes-validations": rules("RT", true) })
+}
+
 fn import_targets(_: &mut SchemaGenerator) -> Schema {
     targets(true)
 }

@@ -15,6 +15,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use evpn::route_target;
 pub use evpn::{AdvertisedPrefixes, AdvertisedVnis, Evpn, L2Vni, L3Vni};
 pub use neighbor::{
     AddressFamilies, AddressFamily, Advertise, AllowMode, AllowedIn, AllowedOut, CommunityPrefixes,
