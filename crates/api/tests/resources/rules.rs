@@ -1,9 +1,8 @@
 //! The rules inside our schemas, run here as the API server runs them.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
-use kube_cel::Validator;
+use kube_cel::{CompiledSchema, Validator, compile_schema};
 use serde_json::Value;
 use underlay_api::crds;
 
@@ -13,12 +12,16 @@ use crate::meaning::schema_of;
 use crate::networks;
 
 fn violations(manifest: &Value, before: Option<&Value>) -> Vec<String> {
-    static SCHEMAS: OnceLock<BTreeMap<String, Value>> = OnceLock::new();
-    let schemas = SCHEMAS.get_or_init(|| {
-        let kinds = crds::all().into_iter().map(|definition| definition.spec.names.kind);
-        kinds.map(|kind| (kind.clone(), schema_of(&kind))).collect()
-    });
-    match Validator::new().validate(&schemas[manifest["kind"].as_str().unwrap()], manifest, before) {
+    thread_local! {
+        static SCHEMAS: BTreeMap<String, CompiledSchema> = {
+            let kinds = crds::all().into_iter().map(|definition| definition.spec.names.kind);
+            kinds.map(|kind| (kind.clone(), compile_schema(&schema_of(&kind)))).collect()
+        };
+    }
+    let kind = manifest["kind"].as_str().unwrap();
+    let verdict =
+        SCHEMAS.with(|schemas| Validator::new().validate_compiled(&schemas[kind], manifest, before));
+    match verdict {
         Ok(()) => vec![],
         Err(errors) => errors.iter().map(|error| error.message.clone()).collect(),
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use underlay_api::network::conditions::{
@@ -12,7 +13,7 @@ use underlay_api::network::conditions::{
     TRANSPORT_ACCEPTED,
 };
 use underlay_api::{FRRConfiguration, IPAMClaim};
-use underlay_testkit::{ApiServer, OutputExt, Scratch};
+use underlay_testkit::{ApiServer, OutputExt, Scratch, wait_for};
 
 use crate::cases::{Case, Verdict, frr_configurations, route_advertisements};
 use crate::manifests::{everything, seeds, seeds_in};
@@ -259,7 +260,13 @@ fn claims_keep_what_others_write() {
 
 #[test]
 fn fields_are_explained_in_our_words() {
-    let text = server().kubectl(&["explain", "ra.spec.targetVRF"]).ok();
+    // The server explains a resource a while after it serves it.
+    let text = wait_for("an explanation", Duration::from_secs(30), || {
+        let output = server().kubectl(&["explain", "ra.spec.targetVRF"]);
+        let (text, problem) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        if output.status.success() { Ok(text.into_owned()) } else { Err(problem.into_owned()) }
+    });
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("`auto` advertises each network in its own VRF"), "{text}");
 }

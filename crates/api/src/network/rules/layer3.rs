@@ -42,11 +42,22 @@ fn subnets() -> [Rule; 5] {
 
 /// Whether nodes get parts of one length from all subnets of a family.
 fn one_host_subnet(family: u8) -> String {
-    let lengths = format!(
-        "self.subnets.filter(s, isCIDR(s.cidr) && cidr(s.cidr).ip().family() == {family})\
-        .map(s, has(s.hostSubnet) ? s.hostSubnet : 0)"
-    );
+    let lengths = host_subnets("self", family);
     format!("(size({lengths}) < 2 || {lengths}.min() == {lengths}.max())")
+}
+
+/// Whether it is the length that they got before. One subnet speaks for all of its family.
+fn same_host_subnet(family: u8) -> String {
+    let (before, now) = (host_subnets("oldSelf", family), host_subnets("self", family));
+    format!("(size({before}) == 0 || size({now}) == 0 || {before}[0] == {now}[0])")
+}
+
+/// The lengths of nodes' parts of the subnets of a family, 0 where none is given.
+fn host_subnets(network: &str, family: u8) -> String {
+    format!(
+        "{network}.subnets.filter(s, isCIDR(s.cidr) && cidr(s.cidr).ip().family() == {family})\
+        .map(s, has(s.hostSubnet) ? s.hostSubnet : 0)"
+    )
 }
 
 fn others() -> [Rule; 3] {
@@ -57,20 +68,16 @@ fn others() -> [Rule; 3] {
     ]
 }
 
-/// A primary network may get more subnets; nothing else changes. Subnets that are still there as they were are found at
-/// little cost, and there may be hundreds of them.
+/// A primary network may get more subnets; nothing else changes. Subnets are compared as texts: there may be hundreds of
+/// them, and every change of the network's status asks again.
 fn changes() -> [Rule; 6] {
     [
         rule("self.role != 'Secondary' || self.subnets == oldSelf.subnets", says::SECONDARY_IMMUTABLE),
         rule(
-            "oldSelf.subnets.all(o, o in self.subnets || self.subnets.exists(n, n.cidr == o.cidr))",
+            "[self.subnets.map(n, n.cidr)].all(cidrs, oldSelf.subnets.all(o, o.cidr in cidrs))",
             says::SUBNETS_REMOVED,
         ),
-        rule(
-            "oldSelf.subnets.all(o, o in self.subnets || self.subnets.all(n, n.cidr != o.cidr || \
-            has(n.hostSubnet) == has(o.hostSubnet) && (!has(n.hostSubnet) || n.hostSubnet == o.hostSubnet)))",
-            says::HOST_SUBNET_IMMUTABLE,
-        ),
+        rule(format!("{} && {}", same_host_subnet(4), same_host_subnet(6)), says::HOST_SUBNET_IMMUTABLE),
         stays("mtu", says::MTU_IMMUTABLE),
         stays("joinSubnets", says::JOIN_IMMUTABLE),
         stays("excludeSubnets", says::EXCLUDE_IMMUTABLE),
