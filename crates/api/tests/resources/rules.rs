@@ -1,10 +1,10 @@
 //! The rules inside our schemas, run here as the API server runs them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use kube_cel::{CompiledSchema, Validator, compile_schema};
 use serde_json::Value;
-use underlay_api::crds;
 
 use crate::cases::{Case, Verdict, frr_configurations, route_advertisements};
 use crate::manifests::{everything, seeds};
@@ -13,14 +13,13 @@ use crate::networks;
 
 fn violations(manifest: &Value, before: Option<&Value>) -> Vec<String> {
     thread_local! {
-        static SCHEMAS: BTreeMap<String, CompiledSchema> = {
-            let kinds = crds::all().into_iter().map(|definition| definition.spec.names.kind);
-            kinds.map(|kind| (kind.clone(), compile_schema(&schema_of(&kind)))).collect()
-        };
+        static COMPILED: RefCell<BTreeMap<String, CompiledSchema>> = RefCell::default();
     }
     let kind = manifest["kind"].as_str().unwrap();
-    let verdict =
-        SCHEMAS.with(|schemas| Validator::new().validate_compiled(&schemas[kind], manifest, before));
+    let verdict = COMPILED.with_borrow_mut(|compiled| {
+        let schema = compiled.entry(kind.to_owned()).or_insert_with(|| compile_schema(schema_of(kind)));
+        Validator::new().validate_compiled(schema, manifest, before)
+    });
     match verdict {
         Ok(()) => vec![],
         Err(errors) => errors.iter().map(|error| error.message.clone()).collect(),

@@ -171,91 +171,77 @@ fn examples_of_others_are_not_ours() {
     }
 }
 
-/// What `kubectl get` shows of an object with this status: the names of the columns, and what is in them.
-fn glance(resource: &str, manifest: &Value, status: &Value) -> [String; 2] {
-    let name = manifest["metadata"]["name"].as_str().unwrap();
-    kubectl(&["create"], std::slice::from_ref(manifest)).ok();
-    let patch = json!({ "status": status }).to_string();
-    let patch = ["patch", resource, name, "--subresource=status", "--type=merge", "--patch", &patch];
-    server().kubectl(&patch).ok();
-    let table = server().kubectl(&["get", resource, name]).ok();
-    let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let lines: Vec<_> = table.lines().map(line).collect();
-    lines.try_into().unwrap_or_else(|_| panic!("two lines: {table}"))
-}
-
 fn condition(kind: &str, status: &str, reason: &str) -> Value {
     let since = "2026-01-01T00:00:00Z";
     json!({ "type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": since })
 }
 
-#[test]
-fn a_glance_tells_the_state_of_advertisements() {
-    let manifest = json!({
-        "apiVersion": "k8s.ovn.org/v1",
-        "kind": "RouteAdvertisements",
-        "metadata": { "name": "glance" },
-        "spec": {
-            "targetVRF": "blue",
-            "advertisements": ["PodNetwork", "EgressIP"],
-            "networkSelectors": [
-                { "networkSelectionType": "DefaultNetwork" },
-                {
-                    "networkSelectionType": "ClusterUserDefinedNetworks",
-                    "clusterUserDefinedNetworkSelector": { "networkSelector": {} },
-                },
-            ],
-            "nodeSelector": {},
-            "frrConfigurationSelector": {},
-        },
+/// Objects called `glance`, one of each kind that has a status worth a look.
+fn objects_with_status() -> [Value; 4] {
+    let object = |version: &str, kind: &str, spec: Value, status: Value| {
+        let metadata = json!({ "name": "glance" });
+        json!({ "apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec, "status": status })
+    };
+    let example = |kind: &str| {
+        let (_, example) = seeds().into_iter().find(|(_, example)| example["kind"] == kind).unwrap();
+        example["spec"].clone()
+    };
+    let advertisements = json!({
+        "targetVRF": "blue",
+        "advertisements": ["PodNetwork", "EgressIP"],
+        "networkSelectors": [{ "networkSelectionType": "DefaultNetwork" }],
+        "nodeSelector": {},
+        "frrConfigurationSelector": {},
     });
-    let status = json!({ "status": "Accepted", "conditions": [condition("Ready", "False", "NoRoutes")] });
-    let [columns, line] = glance("ra", &manifest, &status);
-    assert_eq!(columns, "NAME STATUS READY TARGET VRF ADVERTISEMENTS AGE");
-    assert!(line.starts_with(r#"glance Accepted False blue ["PodNetwork","EgressIP"] "#), "{line}");
-}
-
-#[test]
-fn a_glance_tells_the_state_of_networks() {
-    let created = condition(NETWORK_CREATED, "True", ATTACHMENT_CREATED);
-    let allocated = condition(NETWORK_ALLOCATION_SUCCEEDED, "False", INTERNAL_ERROR);
-    let connected = condition(TRANSPORT_ACCEPTED, "False", NO_OVERLAY_MISSING);
-    let (_, mut cluster) = seeds().into_iter().find(|(file, _)| file == "no-overlay-managed").unwrap();
-    cluster["metadata"]["name"] = json!("glance");
-    let [columns, line] = glance("cudn", &cluster, &json!({ "conditions": [created, allocated, connected] }));
-    assert_eq!(columns, "NAME TOPOLOGY ROLE TRANSPORT CREATED ALLOCATED CONNECTED AGE");
-    assert!(line.starts_with("glance Layer3 Primary NoOverlay True False False "), "{line}");
-
-    let (_, mut namespaced) =
-        seeds().into_iter().find(|(_, seed)| seed["kind"] == "UserDefinedNetwork").unwrap();
-    namespaced["metadata"]["name"] = json!("glance");
-    let [columns, line] = glance("udn", &namespaced, &json!({ "conditions": [created, allocated] }));
-    assert_eq!(columns, "NAME TOPOLOGY ROLE CREATED ALLOCATED AGE");
-    assert!(line.starts_with("glance Layer2 Primary True False "), "{line}");
-    let wide = server().kubectl(&["get", "udn", "glance", "--output=wide"]).ok();
-    assert!(wide.contains(r#"["192.168.100.0/24"]"#), "{wide}");
-}
-
-#[test]
-fn claims_keep_what_others_write() {
-    let manifest = json!({
-        "apiVersion": "k8s.cni.cncf.io/v1alpha1",
-        "kind": "IPAMClaim",
-        "metadata": { "name": "claim" },
-        "spec": { "network": "cluster_udn_blue", "interface": "eth0" },
-    });
-    let status = json!({
+    let ready = json!({ "status": "Accepted", "conditions": [condition("Ready", "False", "NoRoutes")] });
+    let conditions = json!([
+        condition(NETWORK_CREATED, "True", ATTACHMENT_CREATED),
+        condition(NETWORK_ALLOCATION_SUCCEEDED, "False", INTERNAL_ERROR),
+        condition(TRANSPORT_ACCEPTED, "Unknown", NO_OVERLAY_MISSING),
+    ]);
+    let conditions = json!({ "conditions": conditions });
+    let claimed = json!({
         "ips": ["10.20.0.5/16"],
         "ownerPod": { "name": "virt-launcher-a" },
         "conditions": [condition("IPsAllocated", "True", "SuccessfulAllocation")],
     });
-    glance("ipamclaim", &manifest, &status);
-    let stored = server().kubectl(&["get", "ipamclaim", "claim", "--output=json"]).ok();
-    let stored: Value = serde_json::from_str(&stored).unwrap();
-    assert_eq!(stored["status"], status);
-    let claim: IPAMClaim = serde_json::from_value(stored.clone()).unwrap();
-    let again = serde_json::to_value(&claim).unwrap();
-    assert_eq!((&again["spec"], &again["status"]), (&stored["spec"], &stored["status"]));
+    let claim = json!({ "network": "cluster_udn_blue", "interface": "eth0" });
+    let ours = "k8s.ovn.org/v1";
+    [
+        object(ours, "RouteAdvertisements", advertisements, ready),
+        object(ours, "ClusterUserDefinedNetwork", example("ClusterUserDefinedNetwork"), conditions.clone()),
+        object(ours, "UserDefinedNetwork", example("UserDefinedNetwork"), conditions),
+        object("k8s.cni.cncf.io/v1alpha1", "IPAMClaim", claim, claimed),
+    ]
+}
+
+#[test]
+fn a_glance_tells_the_state() {
+    let objects = objects_with_status();
+    kubectl(&["create"], &objects).ok();
+    let stored = kubectl(&["replace", "--subresource=status", "--output=json"], &objects).ok();
+    let names = ["ra/glance", "cudn/glance", "udn/glance"];
+    let tables = server().kubectl(&[&["get", "--output=wide"], &names[..]].concat()).ok();
+    let lines: Vec<_> =
+        tables.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let [ra, ra_line, _, cudn, cudn_line, _, udn, udn_line] = lines.as_slice() else { panic!("{tables}") };
+    assert_eq!(ra, "NAME STATUS READY TARGET VRF ADVERTISEMENTS AGE");
+    assert!(ra_line.contains(r#"/glance Accepted False blue ["PodNetwork","EgressIP"] "#), "{ra_line}");
+    assert_eq!(cudn, "NAME TOPOLOGY ROLE TRANSPORT CREATED ALLOCATED CONNECTED SUBNETS MESSAGE AGE");
+    let subnets = r#"[{"cidr":"10.10.0.0/16","hostSubnet":24}]"#;
+    let want = format!("/glance Layer3 Primary NoOverlay True False Unknown {subnets} ");
+    assert!(cudn_line.contains(&want), "{cudn_line}");
+    assert_eq!(udn, "NAME TOPOLOGY ROLE CREATED ALLOCATED SUBNETS MESSAGE AGE");
+    assert!(udn_line.contains(r#"/glance Layer2 Primary True False ["192.168.100.0/24"] "#), "{udn_line}");
+
+    let stored = serde_json::Deserializer::from_str(&stored).into_iter::<Value>().map(Result::unwrap);
+    for (stored, object) in stored.zip(&objects) {
+        assert_eq!(stored["status"], object["status"], "all of the status is kept");
+        if object["kind"] == "IPAMClaim" {
+            let claim: IPAMClaim = serde_json::from_value(stored.clone()).unwrap();
+            assert_eq!(serde_json::to_value(claim.status).unwrap(), stored["status"]);
+        }
+    }
 }
 
 #[test]
