@@ -97,8 +97,7 @@ fn event(message: &NetlinkMessage<Message>, passed_over: fn(&str) -> bool) -> Op
         Message::NewAddress(_) | Message::DelAddress(_) => Some(Event::Addresses),
         Message::NewRoute(route) | Message::DelRoute(route) => {
             // What the kernel keeps for itself comes and goes with addresses and links.
-            let own = route.header.table == LOCAL_TABLE
-                && route.header.protocol == RouteProtocol::Kernel;
+            let own = route.header.table == LOCAL_TABLE && route.header.protocol == RouteProtocol::Kernel;
             (!own).then_some(Event::Routes { bgp: route.header.protocol == RouteProtocol::Bgp })
         }
         Message::NewRule(_) | Message::DelRule(_) => Some(Event::Rules),
