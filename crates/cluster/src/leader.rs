@@ -1,25 +1,32 @@
 //! The leader at work: it follows the world, plans, and writes what differs.
 //!
-//! Nodes come first and alone need no definitions of other kinds: a cluster whose advertisements cannot be watched yet
-//! still gives its nodes their place. What was written to a node counts from then on, even before its echo is heard:
+//! Nodes come first and alone need no definitions of other kinds: a cluster whose networks or advertisements cannot be
+//! watched yet still gives its nodes their place. Networks are planned once all is known of them: what is missing then
+//! is missing. What was written to a node counts from then on, even before its echo is heard:
 //! otherwise two plans in a row could give one subnet to two nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
-use k8s_openapi::api::core::v1::{Node, ObjectReference};
+use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
-use underlay_api::{BGPSessionState, FRRConfiguration, FRRNodeState, RouteAdvertisements};
-use underlay_plan::cluster::{ClusterPlan, Given, NodesPlan, Problem, advertise, nodes};
+use underlay_api::{
+    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
+    UserDefinedNetwork,
+};
+use underlay_plan::cluster::networks::Parts;
+use underlay_plan::cluster::{
+    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
+};
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
 use underlay_runtime::objects::{WriteError, Writer};
 use underlay_runtime::pace::Pace;
-use underlay_runtime::turn::Feeds;
-use underlay_world::{Kind, Settings, World};
+use underlay_runtime::turn::{Feeds, Turn};
+use underlay_world::{AnyAttachment, Kind, Settings, World};
 
 use crate::metrics::Metrics;
 use crate::view::View;
@@ -29,6 +36,26 @@ pub const AT_ONCE: usize = 16;
 /// How long a write to a node counts without an echo. Watches are slower than this only when they are broken, and then
 /// begin anew with a list.
 const ECHO: Duration = Duration::from_secs(10);
+
+/// Pods that have not ended: only those use networks.
+const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
+/// What has to be known to advertise.
+const OF_ADVERTISEMENTS: [&str; 5] = [
+    Node::NAME,
+    RouteAdvertisements::NAME,
+    FRRConfiguration::NAME,
+    FRRNodeState::NAME,
+    BGPSessionState::NAME,
+];
+/// What has to be listed to plan networks. Where a definition of these kinds is missing there are none; and where one
+/// goes missing for a while, nothing is concluded from that.
+const OF_NETWORKS: [&str; 5] = [
+    ClusterUserDefinedNetwork::NAME,
+    UserDefinedNetwork::NAME,
+    AnyAttachment::NAME,
+    Namespace::NAME,
+    Pod::NAME,
+];
 
 /// What a leader works with.
 #[derive(Clone)]
@@ -60,6 +87,10 @@ pub struct Leader {
     complaints: BTreeSet<String>,
     /// Advertisements that have series in the metrics.
     pub(crate) measured: BTreeSet<String>,
+    /// The numbers of networks in the last plan: they count before their echo is heard.
+    numbers: Numbers,
+    /// Whether some network waits for pods to end; before the first plan, that may be.
+    waits_for_pods: bool,
 }
 
 impl Leader {
@@ -71,7 +102,15 @@ impl Leader {
             .with(RouteAdvertisements::NAME, feed::everything::<RouteAdvertisements>(client))
             .with(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client))
             .with_optional(FRRNodeState::NAME, feed::everything::<FRRNodeState>(client))
-            .with_optional(BGPSessionState::NAME, feed::everything::<BGPSessionState>(client));
+            .with_optional(BGPSessionState::NAME, feed::everything::<BGPSessionState>(client))
+            .with_optional(
+                ClusterUserDefinedNetwork::NAME,
+                feed::everything::<ClusterUserDefinedNetwork>(client),
+            )
+            .with_optional(UserDefinedNetwork::NAME, feed::everything::<UserDefinedNetwork>(client))
+            .with_optional(AnyAttachment::NAME, feed::everything::<AnyAttachment>(client))
+            .with(Namespace::NAME, feed::everything::<Namespace>(client))
+            .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING));
         Self {
             tools,
             feeds,
@@ -80,6 +119,8 @@ impl Leader {
             told: Vec::new(),
             complaints: BTreeSet::new(),
             measured: BTreeSet::new(),
+            numbers: Numbers::default(),
+            waits_for_pods: true,
         }
     }
 
@@ -89,9 +130,9 @@ impl Leader {
         let mut again: Option<Instant> = None;
         loop {
             self.tools.view.lead(self.feeds.waiting());
-            self.wait(again).await;
+            let news = self.wait(again).await;
             self.tools.view.lead(self.feeds.waiting());
-            if !self.feeds.has_listed(Node::NAME) {
+            if !news || !self.feeds.has_listed(Node::NAME) {
                 continue;
             }
             let began = Instant::now();
@@ -107,8 +148,9 @@ impl Leader {
         }
     }
 
-    /// Waits for something new, for the time to try again, or for an echo to be overdue.
-    async fn wait(&mut self, again: Option<Instant>) {
+    /// Waits for something new, for the time to try again, or for an echo to be overdue. False if it was nothing that
+    /// a plan depends on.
+    async fn wait(&mut self, again: Option<Instant>) -> bool {
         let overdue = self.unheard.values().map(|(_, written)| *written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {
@@ -117,17 +159,30 @@ impl Leader {
             }
         };
         tokio::select! {
-            _ = self.feeds.next(&mut self.world) => {}
-            () = time => {}
+            turn = self.feeds.next(&mut self.world) => self.matters(&turn),
+            () = time => true,
         }
+    }
+
+    /// Pods come and go all the time; that matters only where a network waits for it.
+    fn matters(&self, turn: &Turn) -> bool {
+        let only_pods = !turn.changed.is_empty() && turn.changed.iter().all(|kind| *kind == Pod::NAME);
+        !only_pods || self.waits_for_pods
     }
 
     /// One turn. False if it has to be done again.
     async fn turn(&mut self) -> bool {
-        let (given, nodes_done) = self.give_to_nodes().await;
+        let known = self.known();
+        let networks = self.plan_networks(&known);
+        let parts = networks.as_ref().map(|networks| &networks.parts);
+        let (given, mut done) = self.give_to_nodes(&known, parts).await;
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
-        let mut done = nodes_done;
-        if self.feeds.is_ready() {
+        if let Some(networks) = networks {
+            done &= self.write_networks(&networks).await;
+            plan.networks = networks.told;
+            plan.attachments = networks.attachments;
+        }
+        if self.feeds.know(&OF_ADVERTISEMENTS) {
             let advertised = advertise::plan(&self.known());
             done &= self.write_advertised(&advertised).await;
             plan.frr_configurations = advertised.configurations;
@@ -135,6 +190,16 @@ impl Leader {
         }
         self.tools.view.plan(plan);
         done
+    }
+
+    fn plan_networks(&mut self, known: &World) -> Option<NetworksPlan> {
+        if !OF_NETWORKS.iter().all(|kind| self.feeds.has_listed(kind)) {
+            return None;
+        }
+        let plan = networks::plan(known, &self.tools.settings, &self.numbers);
+        self.numbers = plan.numbers.clone();
+        self.waits_for_pods = plan.waits_for_pods;
+        Some(plan)
     }
 
     /// The world with what was written to nodes.
@@ -152,8 +217,12 @@ impl Leader {
         known
     }
 
-    async fn give_to_nodes(&mut self) -> (BTreeMap<String, Given>, bool) {
-        let NodesPlan { given, problems } = nodes::plan(&self.known(), &self.tools.settings);
+    async fn give_to_nodes(
+        &mut self,
+        known: &World,
+        parts: Option<&Parts>,
+    ) -> (BTreeMap<String, Given>, bool) {
+        let NodesPlan { given, problems } = nodes::plan(known, &self.tools.settings, parts);
         self.tell(problems).await;
         let (api, writer) = (Api::<Node>::all(self.tools.client.clone()), &self.tools.writer);
         let requests = stream::iter(&given).map(async |(name, given)| {
@@ -164,8 +233,9 @@ impl Leader {
         for (name, given, result) in results {
             match result {
                 Ok(_) => {
-                    info!(node = name, annotations = ?given.annotations, "a node has its place");
-                    self.unheard.insert(name.clone(), (given.clone(), Instant::now()));
+                    info!(node = name, annotations = ?given.annotations.keys(), "a node has its place");
+                    let earlier = self.unheard.remove(name).map(|(earlier, _)| earlier);
+                    self.unheard.insert(name.clone(), (given.after(earlier), Instant::now()));
                 }
                 // It is gone, or another one by now: the watch will tell.
                 Err(error) if error.is_not_found() || error.is_conflict() => {}

@@ -1,12 +1,13 @@
-//! The cluster manager: node numbers and subnets, advertisements, statuses.
+//! The cluster manager: node numbers and subnets, networks of tenants, advertisements, statuses.
 //!
-//! In: nodes, RouteAdvertisements and FRRConfigurations. Out: annotations of nodes, generated FRRConfigurations,
-//! statuses and events. Several replicas may run; one of them leads, and only that one watches and writes. A new leader
+//! In: nodes, definitions of networks and the namespaces they are for, RouteAdvertisements and FRRConfigurations. Out:
+//! annotations of nodes, attachment definitions, generated FRRConfigurations, statuses and events. Several replicas may run; one of them leads, and only that one watches and writes. A new leader
 //! lists everything anew, so it knows all that its predecessor wrote.
 
 pub mod args;
 mod leader;
 mod metrics;
+mod networks;
 mod view;
 mod writes;
 

@@ -10,6 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use underlay_api::conditions::Outcome;
 
 /// Values a condition can have.
 const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
@@ -17,6 +18,13 @@ const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ConditionLabels {
     name: String,
+    condition: String,
+    status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NetworkLabels {
+    kind: String,
     condition: String,
     status: &'static str,
 }
@@ -30,6 +38,7 @@ pub struct Metrics {
     seconds: Histogram,
     problems: Gauge,
     conditions: Family<ConditionLabels, Gauge>,
+    networks: Family<NetworkLabels, Gauge>,
 }
 
 impl Metrics {
@@ -42,6 +51,7 @@ impl Metrics {
             seconds: Histogram::new([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]),
             problems: Gauge::default(),
             conditions: Family::default(),
+            networks: Family::default(),
         };
         registry.register("underlay_leader", "Whether this replica leads", metrics.leader.clone());
         registry.register("underlay_turns", "Plans that were made and written", metrics.turns.clone());
@@ -50,6 +60,8 @@ impl Metrics {
         registry.register("underlay_problems", "Nodes that lack something", metrics.problems.clone());
         let help = "Conditions of RouteAdvertisements: 1 at the status that holds";
         registry.register("underlay_route_advertisements_condition", help, metrics.conditions.clone());
+        let help = "Networks by what their conditions say";
+        registry.register("underlay_networks", help, metrics.networks.clone());
         metrics
     }
 
@@ -58,6 +70,7 @@ impl Metrics {
         self.leader.set(i64::from(leading));
         if !leading {
             self.conditions.clear();
+            self.networks.clear();
             self.problems.set(0);
         }
     }
@@ -72,6 +85,16 @@ impl Metrics {
     /// How many nodes lack something.
     pub fn problems(&self, count: usize) {
         self.problems.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// These are the conditions of all networks: the kind of the definition, and what is said.
+    pub fn networks<'a>(&self, all: impl Iterator<Item = (&'a str, &'a Outcome)>) {
+        self.networks.clear();
+        for (kind, outcome) in all {
+            let status = outcome.verdict.as_str();
+            let labels = NetworkLabels { kind: kind.to_owned(), condition: outcome.type_.clone(), status };
+            self.networks.get_or_create(&labels).inc();
+        }
     }
 
     /// An object has this condition.

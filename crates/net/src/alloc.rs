@@ -3,12 +3,16 @@
 //! Each is rebuilt from what is recorded (annotations, statuses) and never remembers anything else: a restart is the
 //! normal path. What was recorded and what is new are different answers, so that a failed write frees only the new.
 
+mod assign;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::cidr::{Family, nth, offset};
+
+pub use assign::assign;
 
 /// What an allocator gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,6 +218,11 @@ impl IdPool {
                 Ok(())
             }
         }
+    }
+
+    /// The number that an owner has.
+    pub fn of(&self, owner: &str) -> Option<u32> {
+        self.ids.get(owner).copied()
     }
 
     /// The owner's number, or the lowest free one.

@@ -102,6 +102,15 @@ pub fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(&other.network()) || other.contains(&one.network())
 }
 
+/// The block of the same size that comes next, if there is one.
+pub fn next_block(net: &IpNet) -> Option<IpNet> {
+    let after = match net.broadcast() {
+        IpAddr::V4(last) => IpAddr::V4(Ipv4Addr::from(u32::from(last).checked_add(1)?)),
+        IpAddr::V6(last) => IpAddr::V6(Ipv6Addr::from(u128::from(last).checked_add(1)?)),
+    };
+    Some(with_length_of(after, net))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -125,6 +134,13 @@ mod tests {
         assert!(overlap(&net("10.0.0.0/8"), &net("10.1.0.0/16")));
         assert!(!overlap(&net("10.0.0.0/16"), &net("10.1.0.0/16")));
         assert!(!overlap(&net("0.0.0.0/0"), &net("::/0")));
+    }
+
+    #[test]
+    fn blocks_follow_each_other_until_the_end() {
+        assert_eq!(next_block(&net("100.88.0.0/16")), Some(net("100.89.0.0/16")));
+        assert_eq!(next_block(&net("fd97::/64")), Some(net("fd97:0:0:1::/64")));
+        assert_eq!(next_block(&net("255.255.0.0/16")), None);
     }
 
     proptest! {

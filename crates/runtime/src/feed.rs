@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use futures::future::ready;
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{BoxStream, Stream, StreamExt};
 use kube::api::Api;
-use kube::core::DeserializeGuard;
+use kube::core::{DeserializeGuard, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Resource};
@@ -87,7 +87,36 @@ pub fn watch<K: Watched>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,
 ) -> BoxStream<'static, Update> {
-    watcher(api, config.page_size(PAGE))
+    updates(watcher(api, config.page_size(PAGE)))
+}
+
+/// Watches the metadata of all objects of a kind that a field selector picks: for kinds of which there are very many.
+pub fn metadata<K>(client: &Client, fields: &str) -> BoxStream<'static, Update>
+where
+    K: Resource + 'static,
+    PartialObjectMeta<K>: Watched,
+{
+    let api = Api::<PartialObjectMeta<K>>::all(client.clone());
+    let events = watcher(api, watcher::Config::default().fields(fields).page_size(PAGE));
+    updates(events.map(|event| event.map(understood)))
+}
+
+/// Metadata is always understood.
+fn understood<K>(event: Event<K>) -> Event<DeserializeGuard<K>> {
+    let guard = |object| DeserializeGuard(Ok(object));
+    match event {
+        Event::Apply(object) => Event::Apply(guard(object)),
+        Event::Delete(object) => Event::Delete(guard(object)),
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(guard(object)),
+        Event::InitDone => Event::InitDone,
+    }
+}
+
+fn updates<K: Watched>(
+    events: impl Stream<Item = watcher::Result<Event<DeserializeGuard<K>>>> + Send + 'static,
+) -> BoxStream<'static, Update> {
+    events
         .backoff(Pace::far())
         .scan(BTreeMap::new(), |listing, event| ready(Some(update::<K>(listing, event))))
         .filter_map(ready)

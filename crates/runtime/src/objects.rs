@@ -24,6 +24,9 @@ use crate::fault::text;
 /// Longer than any healthy answer takes, shorter than a lease.
 const PATIENCE: Duration = Duration::from_secs(8);
 
+/// How often a list that others write too is read again before that is left to the next turn.
+const ATTEMPTS: usize = 3;
+
 /// A write that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
@@ -92,6 +95,48 @@ impl Writer {
         self.count::<K, _>("apply", &name, api.patch(&name, &params, &Patch::Apply(object))).await
     }
 
+    /// Makes an object that is not there. One that is, is a conflict.
+    pub async fn create<K: Written>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError> {
+        let name = object.meta().name.clone().unwrap_or_default();
+        let params = PostParams { field_manager: Some(self.manager.to_owned()), ..PostParams::default() };
+        self.count::<K, _>("create", &name, api.create(&params, object)).await
+    }
+
+    /// Changes what a merge patch says. Where that has a uid, another object of the same name is a conflict.
+    pub async fn merge<K: Written>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<K, WriteError> {
+        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
+        self.count::<K, _>("merge", name, api.patch(name, &params, &Patch::Merge(patch))).await
+    }
+
+    /// Makes the very object with this uid stay until we let it go, or lets it go, and sets annotations. Whatever else
+    /// holds it is left alone: the list is read first, and written only if it is still that one. Returns the object,
+    /// unless there was nothing to do or it is gone.
+    pub async fn hold<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+        hold: &Hold<'_>,
+    ) -> Result<Option<K>, WriteError> {
+        for _ in 0..ATTEMPTS {
+            let what = format!("get {} {name}", K::kind(&Default::default()));
+            let metadata = match answer(what, api.get_metadata(name)).await {
+                Ok(object) => object.metadata,
+                Err(error) if error.is_not_found() => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let Some(patch) = hold_patch(&metadata, uid, hold) else { return Ok(None) };
+            match self.merge(api, name, &patch).await {
+                Ok(object) => return Ok(Some(object)),
+                Err(error) if error.is_not_found() => return Ok(None),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Whoever else writes it will be heard of.
+        Ok(None)
+    }
+
     /// Makes an object exactly what we say: for one that is all ours and has come to hold what others put there. It
     /// carries the version it replaces.
     pub async fn replace<K: Written>(&self, api: &Api<K>, object: &K) -> Result<K, WriteError> {
@@ -154,14 +199,19 @@ impl Writer {
         let what = format!("{verb} {kind} {name}");
         let labels = WriteLabels { verb, kind };
         self.writes.get_or_create(&labels).inc();
-        let result = match tokio::time::timeout(PATIENCE, request).await {
-            Ok(answer) => answer.map_err(|source| WriteError::Refused { what, source: Box::new(source) }),
-            Err(_) => Err(WriteError::Silence(what)),
-        };
+        let result = answer(what, request).await;
         if result.is_err() {
             self.errors.get_or_create(&labels).inc();
         }
         result
+    }
+}
+
+/// What the API server says, if it says anything.
+async fn answer<T>(what: String, request: impl Future<Output = kube::Result<T>>) -> Result<T, WriteError> {
+    match tokio::time::timeout(PATIENCE, request).await {
+        Ok(answer) => answer.map_err(|source| WriteError::Refused { what, source: Box::new(source) }),
+        Err(_) => Err(WriteError::Silence(what)),
     }
 }
 
@@ -171,6 +221,40 @@ fn annotation_patch(uid: &str, annotations: &BTreeMap<String, Option<String>>) -
         metadata["uid"] = uid.into();
     }
     json!({ "metadata": metadata })
+}
+
+/// Whether an object stays until we let it go.
+#[derive(Debug, Clone, Copy)]
+pub struct Hold<'a> {
+    /// The finalizer by which we hold it.
+    pub finalizer: &'a str,
+    /// Whether we do.
+    pub held: bool,
+    /// Annotations to set, and (nothing) to remove.
+    pub annotations: &'a BTreeMap<String, Option<String>>,
+}
+
+/// The patch that holds an object or lets it go; nothing if that is so, or if another one is meant.
+fn hold_patch(have: &ObjectMeta, uid: &str, hold: &Hold<'_>) -> Option<Value> {
+    if have.uid.as_deref() != Some(uid) {
+        return None;
+    }
+    let old: Vec<&str> = have.finalizers.iter().flatten().map(String::as_str).collect();
+    let others = old.iter().copied().filter(|finalizer| *finalizer != hold.finalizer);
+    let new: Vec<&str> = others.chain(hold.held.then_some(hold.finalizer)).collect();
+    let value = |key: &String| have.annotations.as_ref().and_then(|annotations| annotations.get(key));
+    let annotated = hold.annotations.iter().all(|(key, wanted)| value(key) == wanted.as_ref());
+    if new.len() == old.len() && annotated {
+        return None;
+    }
+    let mut metadata = json!({ "uid": uid, "resourceVersion": have.resource_version });
+    if new.len() != old.len() {
+        metadata["finalizers"] = json!(new);
+    }
+    if !annotated {
+        metadata["annotations"] = json!(hold.annotations);
+    }
+    Some(json!({ "metadata": metadata }))
 }
 
 /// What to do to reach what should be.
@@ -252,6 +336,29 @@ mod tests {
         assert_eq!(names(&want, &want), (vec![], vec![]));
         let unmarked = [map("a", None, "1")];
         assert_eq!(names(&want[..1], &unmarked), (vec!["a".into()], vec![]), "the mark is missing");
+    }
+
+    #[test]
+    fn holding_leaves_others_finalizers_alone() {
+        let have = |finalizers: &[&str]| ObjectMeta {
+            uid: Some("u".to_owned()),
+            resource_version: Some("7".to_owned()),
+            finalizers: Some(finalizers.iter().map(|text| (*text).to_owned()).collect()),
+            ..ObjectMeta::default()
+        };
+        let none = BTreeMap::new();
+        let hold = |held| Hold { finalizer: "ours", held, annotations: &none };
+        let patch = |finalizers: &[&str]| {
+            Some(json!({ "metadata": { "uid": "u", "resourceVersion": "7", "finalizers": finalizers } }))
+        };
+        assert_eq!(hold_patch(&have(&["theirs"]), "u", &hold(true)), patch(&["theirs", "ours"]));
+        assert_eq!(hold_patch(&have(&["ours", "theirs"]), "u", &hold(false)), patch(&["theirs"]));
+        assert_eq!(hold_patch(&have(&["ours"]), "u", &hold(true)), None);
+        assert_eq!(hold_patch(&have(&[]), "another", &hold(true)), None);
+        let said = BTreeMap::from([("a".to_owned(), Some("1".to_owned()))]);
+        let with = Hold { annotations: &said, ..hold(true) };
+        let want = json!({ "metadata": { "uid": "u", "resourceVersion": "7", "annotations": { "a": "1" } } });
+        assert_eq!(hold_patch(&have(&["ours"]), "u", &with), Some(want));
     }
 
     #[test]

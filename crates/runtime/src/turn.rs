@@ -81,6 +81,11 @@ impl Feeds {
         self.listed.contains(kind)
     }
 
+    /// Whether all is known of these kinds: each has been listed, or this cluster does without it.
+    pub fn know(&self, kinds: &[&str]) -> bool {
+        kinds.iter().all(|kind| self.listed.contains(kind) || self.absent.contains(kind))
+    }
+
     /// Whether every kind has been listed.
     pub fn is_ready(&self) -> bool {
         self.missing().next().is_none()
@@ -195,6 +200,7 @@ mod tests {
         let mut world = World::default();
         assert!(!feeds.next(&mut world).await.ready);
         assert!(feeds.has_listed("Node"));
+        assert!(feeds.know(&["Node"]) && !feeds.know(&["Node", "FRRConfiguration"]));
         assert!(feeds.next(&mut world).now_or_never().is_none());
         assert_eq!(feeds.waiting().as_deref(), Some("waiting for FRRConfiguration (no such kind)"));
         sender.unbounded_send(listed("FRRConfiguration")).unwrap();

@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use k8s_openapi::api::{core, discovery};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::PartialObjectMeta;
 use underlay_api::{
-    BGPSessionState, FRRConfiguration, FRRNodeState, NetworkAttachmentDefinition, RouteAdvertisements,
+    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, NetworkAttachmentDefinition,
+    RouteAdvertisements, UserDefinedNetwork,
 };
 
-use crate::{EndpointSlice, Key, Nad, Node, Pod, Service, Session, Speaker, World};
+use crate::{
+    AnyAttachment, Attached, Attachment, Definition, EndpointSlice, Key, Nad, Namespace, Node, Pod, Service,
+    Session, Speaker, World,
+};
 
 /// A kind of object.
 pub trait Kind: Sized + 'static {
@@ -62,6 +67,21 @@ kind!(discovery::v1::EndpointSlice, Arc<EndpointSlice>, "EndpointSlice", slices,
 kind!(NetworkAttachmentDefinition, Arc<Nad>, "NetworkAttachmentDefinition", nads, |nad| {
     Nad::read(&nad).map(Arc::new)
 });
+kind!(AnyAttachment, Arc<Attachment>, "NetworkAttachmentDefinition", attachments, |any: AnyAttachment| {
+    Some(Arc::new(Attachment::read(any.0)))
+});
+kind!(ClusterUserDefinedNetwork, Arc<Definition>, "ClusterUserDefinedNetwork", cluster_networks, |object| {
+    Some(Arc::new(Definition::of_cluster(object)))
+});
+kind!(UserDefinedNetwork, Arc<Definition>, "UserDefinedNetwork", networks, |object| {
+    Some(Arc::new(Definition::of_namespace(object)))
+});
+kind!(core::v1::Namespace, Arc<Namespace>, "Namespace", namespaces, |object| {
+    Some(Arc::new(Namespace::read(object)))
+});
+kind!(PartialObjectMeta<core::v1::Pod>, Attached, "Pod", attached, |pod: PartialObjectMeta<
+    core::v1::Pod,
+>| { Attached::read(&pod.metadata) });
 kind!(RouteAdvertisements, Arc<RouteAdvertisements>, "RouteAdvertisements", advertisements, |object| {
     Some(Arc::new(without_bookkeeping(object)))
 });

@@ -4,9 +4,13 @@
 //! the same whatever the order in which it heard. An object that cannot be understood stays in the world with its
 //! problems, so that somebody can be told.
 
+pub mod attached;
+pub mod attachment;
+pub mod definition;
 pub mod kind;
 pub mod local;
 pub mod nad;
+pub mod namespace;
 pub mod node;
 pub mod pod;
 pub mod select;
@@ -19,9 +23,13 @@ use std::sync::Arc;
 
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
 
+pub use attached::Attached;
+pub use attachment::{AnyAttachment, Attachment};
+pub use definition::{Definition, Scope};
 pub use kind::Kind;
 pub use local::Local;
 pub use nad::Nad;
+pub use namespace::Namespace;
 pub use node::Node;
 pub use pod::{Pod, PodState};
 pub use service::{Endpoint, EndpointSlice, Service};
@@ -72,6 +80,16 @@ pub struct World {
     pub slices: BTreeMap<Key, Arc<EndpointSlice>>,
     /// Attachment definitions of networks of ours.
     pub nads: BTreeMap<Key, Arc<Nad>>,
+    /// Networks that are defined for the namespaces they select.
+    pub cluster_networks: BTreeMap<Key, Arc<Definition>>,
+    /// Networks that are defined for their own namespace.
+    pub networks: BTreeMap<Key, Arc<Definition>>,
+    /// Namespaces.
+    pub namespaces: BTreeMap<Key, Arc<Namespace>>,
+    /// All attachment definitions, as they are written.
+    pub attachments: BTreeMap<Key, Arc<Attachment>>,
+    /// Living pods in networks other than the default one.
+    pub attached: BTreeMap<Key, Attached>,
     /// Advertisements.
     pub advertisements: BTreeMap<Key, Arc<RouteAdvertisements>>,
     /// Parts of the nodes' FRR configuration: the users' and those generated from them.
@@ -86,5 +104,10 @@ impl World {
     /// The node of this name.
     pub fn node(&self, name: &str) -> Option<&Arc<Node>> {
         self.nodes.get(&Key::cluster(name))
+    }
+
+    /// All networks that are defined.
+    pub fn definitions(&self) -> impl Iterator<Item = &Arc<Definition>> {
+        self.cluster_networks.values().chain(self.networks.values())
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod daemon;
+mod networks;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -77,8 +78,9 @@ fn nodes_get_their_place_before_there_are_definitions(
     let transit = by_node([&transit[0], &transit[1], &transit[2]]);
     becomes(server, &["nodes"], |list| annotations(list, key), &transit);
     daemon.shows("/readyz", "waiting for FRRConfiguration (the API server does not know this kind");
-    let log = daemon.log();
-    assert_eq!(log.matches("the API server does not know this kind").count(), 4, "once a kind:\n{log}");
+    let told = || daemon.log().matches("the API server does not know this kind").count();
+    wait_for("all seven kinds to be told", PATIENCE, || if told() < 7 { Err(daemon.log()) } else { Ok(()) });
+    assert_eq!(told(), 7, "once a kind:\n{}", daemon.log());
 }
 
 fn definitions_arrive(server: &ApiServer, scratch: &Scratch, daemon: &Daemon) {

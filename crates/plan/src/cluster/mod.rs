@@ -1,10 +1,11 @@
-//! The cluster as a whole: what every node is given, and what is told to the speakers.
+//! The cluster as a whole: networks, what every node is given, and what is told to the speakers.
 //!
-//! In: the world and the settings. Out: annotations of nodes, generated FRRConfigurations, a verdict on every
-//! advertisement, and what cannot be. Advertisements are judged as if the nodes already had what they are given: whoever
+//! In: the world and the settings. Out: attachment definitions and conditions of networks, annotations of nodes,
+//! generated FRRConfigurations, a verdict on every advertisement, and what cannot be. Advertisements are judged as if the nodes already had what they are given: whoever
 //! writes this writes the nodes first.
 
 pub mod advertise;
+pub mod networks;
 pub mod nodes;
 pub mod ready;
 mod speaker;
@@ -18,12 +19,19 @@ use underlay_desired::{ObjectRef, Why};
 use underlay_world::{Key, Settings, World};
 
 pub use advertise::Advertised;
+pub use networks::{NetworksPlan, Numbers};
 pub use nodes::{Given, NodesPlan};
 pub use verdict::Verdict;
 
 /// What the cluster as a whole should have.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ClusterPlan {
+    /// What is said of each network, and done to its definition.
+    #[serde(serialize_with = "by_object")]
+    pub networks: BTreeMap<ObjectRef, networks::Told>,
+    /// What is done to attachment definitions.
+    #[serde(serialize_with = "by_name")]
+    pub attachments: BTreeMap<Key, networks::Change>,
     /// Annotations to write, by node.
     pub nodes: BTreeMap<String, Given>,
     /// Generated configurations.
@@ -60,13 +68,29 @@ fn by_name<S: Serializer, T: Serialize>(map: &BTreeMap<Key, T>, serializer: S) -
     serializer.collect_map(map.iter().map(|(key, value)| (key.to_string(), value)))
 }
 
+/// The same for maps by object.
+fn by_object<S: Serializer, T: Serialize>(
+    map: &BTreeMap<ObjectRef, T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(map.iter().map(|(object, value)| (object.to_string(), value)))
+}
+
 /// Plans everything.
 pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
-    let NodesPlan { given, problems } = nodes::plan(world, settings);
+    let NetworksPlan { told, attachments, parts, .. } = networks::plan(world, settings, &Numbers::default());
+    let NodesPlan { given, problems } = nodes::plan(world, settings, Some(&parts));
     let mut world = world.clone();
     for (node, given) in &given {
         given.record(node, &mut world);
     }
     let Advertised { configurations, verdicts } = advertise::plan(&world);
-    ClusterPlan { nodes: given, frr_configurations: configurations, verdicts, problems }
+    ClusterPlan {
+        networks: told,
+        attachments,
+        nodes: given,
+        frr_configurations: configurations,
+        verdicts,
+        problems,
+    }
 }

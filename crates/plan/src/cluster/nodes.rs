@@ -1,13 +1,16 @@
 //! What every node is given: a number, a subnet of each family, and addresses between the nodes' routers.
 //!
-//! In: what is recorded on the nodes, and the ranges. Out: annotations for nodes that lack something. What is recorded
-//! and valid stays. Of two nodes with the same thing the first by name keeps it and the other is given another one.
+//! In: what is recorded on the nodes, the ranges, and what changes in the nodes' parts of other networks. Out:
+//! annotations for nodes that lack something, all of a node's at once. What is recorded and valid stays. Of two nodes
+//! with the same thing the first by name keeps it and the other is given another one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 use serde::Serialize;
+use serde_json::Value;
 use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, NodeId, NodeSubnets, Pair, TransitAddresses};
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::Family;
@@ -16,6 +19,7 @@ use underlay_net::cidr::with_length_of;
 use underlay_world::{Key, Node, Settings, World};
 
 use super::Problem;
+use super::networks::{NodeChanges, Parts};
 
 /// What nodes lack, and what cannot be given.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,29 +44,25 @@ pub struct Given {
     place: Place,
 }
 
-/// What a node has been given.
+/// What a node is given: its number and addresses, and what changes in its subnets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     id: Option<NodeId>,
-    subnets: NodeSubnets,
     transit: TransitAddresses,
+    subnets: NodeChanges,
 }
 
 impl Place {
-    fn of(node: &Node) -> Self {
-        Self { id: node.id, subnets: node.subnets.clone(), transit: node.transit }
-    }
-
-    /// Annotations that lead from another place to this one.
-    fn changes_from(&self, old: &Self) -> BTreeMap<String, Option<String>> {
+    /// Annotations that lead to this place.
+    fn changes_on(&self, node: &Node) -> BTreeMap<String, Option<String>> {
         let mut changes = BTreeMap::new();
-        if let Some(id) = self.id.filter(|_| self.id != old.id) {
+        if let Some(id) = self.id.filter(|_| self.id != node.id) {
             put(&mut changes, &id);
         }
-        if self.subnets != old.subnets {
-            put(&mut changes, &self.subnets);
+        if !self.subnets.is_empty() {
+            changes.insert(NodeSubnets::KEY.to_owned(), render(&node.subnets, &self.subnets));
         }
-        if self.transit != old.transit {
+        if self.transit != node.transit {
             put(&mut changes, &self.transit);
         }
         changes
@@ -79,27 +79,51 @@ impl Given {
         let record = world.nodes.get_mut(&Key::cluster(node)).filter(|record| record.uid == self.uid);
         if let Some(record) = record {
             let record = Arc::make_mut(record);
-            let Place { id, subnets, transit } = self.place.clone();
-            (record.id, record.subnets, record.transit) = (id, subnets, transit);
+            (record.id, record.transit) = (self.place.id, self.place.transit);
+            for (network, subnets) in &self.place.subnets {
+                if subnets.is_empty() {
+                    record.subnets.0.remove(network.as_ref());
+                } else {
+                    record.subnets.0.insert(network.to_string(), subnets.clone());
+                }
+            }
         }
     }
 
     /// Whether a node has it on record.
     pub fn is_on(&self, node: &Node) -> bool {
-        Place::of(node) == self.place
+        let has = |(network, subnets): &(Arc<str>, Vec<IpNet>)| node.subnets_in(network) == subnets;
+        node.id == self.place.id && node.transit == self.place.transit && self.place.subnets.iter().all(has)
+    }
+
+    /// What to remember of it until it is heard, together with what was given to the same node before and is not heard
+    /// of yet. The texts, which may be long, have done their duty.
+    #[must_use]
+    pub fn after(&self, earlier: Option<Self>) -> Self {
+        let mut place = self.place.clone();
+        if let Some(earlier) = earlier.filter(|earlier| earlier.uid == self.uid) {
+            let mut all: BTreeMap<Arc<str>, Vec<IpNet>> = earlier.place.subnets.into_iter().collect();
+            all.extend(place.subnets);
+            place.subnets = all.into_iter().collect();
+        }
+        Self { uid: self.uid.clone(), annotations: BTreeMap::new(), why: self.why.clone(), place }
     }
 }
 
-/// Plans for all nodes.
-pub fn plan(world: &World, settings: &Settings) -> NodesPlan {
+/// Plans for all nodes. `parts` are those of networks other than the default one; without them, what is recorded of
+/// such networks stays.
+pub fn plan(world: &World, settings: &Settings, parts: Option<&Parts>) -> NodesPlan {
     let mut pools = Pools::of(settings);
     // First all records, then the new: nobody is given what somebody has.
     let recorded: Vec<Recorded<'_>> = world.nodes.values().map(|node| pools.take_over(node)).collect();
     let mut plan = NodesPlan::default();
     for recorded in recorded {
         let node = recorded.node;
-        let place = pools.complete(recorded, &mut plan.problems);
-        let annotations = place.changes_from(&Place::of(node));
+        let mut place = pools.complete(recorded, &mut plan.problems);
+        let others = parts.and_then(|parts| parts.changes.get(&node.name));
+        place.subnets.extend(others.into_iter().flatten().cloned());
+        place.subnets.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let annotations = place.changes_on(node);
         if !annotations.is_empty() {
             let why = Why::from_object(object(node));
             plan.given.insert(node.name.clone(), Given { uid: node.uid.clone(), annotations, why, place });
@@ -154,7 +178,7 @@ impl<'a> Pools<'a> {
     /// The place of a node: what it has, and what it lacks as far as there is any.
     fn complete(&mut self, recorded: Recorded<'_>, problems: &mut Vec<Problem>) -> Place {
         let node = recorded.node;
-        let mut place = Place::of(node);
+        let mut place = Place { id: node.id, transit: node.transit, subnets: Vec::new() };
         let mut problem = |reason, message| problems.push(Problem { object: object(node), reason, message });
         match self.id(node) {
             Ok(id) => {
@@ -173,7 +197,7 @@ impl<'a> Pools<'a> {
                 recorded.subnets
             }
         };
-        place.subnets = with_default(&node.subnets, subnets);
+        place.subnets.extend(default_change(node, subnets));
         place
     }
 
@@ -226,17 +250,33 @@ fn name(family: Family) -> &'static str {
     }
 }
 
-/// The subnets of all networks, with these for the default one. An order that somebody has chosen stays.
-fn with_default(recorded: &NodeSubnets, mut subnets: Vec<IpNet>) -> NodeSubnets {
-    let mut all = recorded.clone();
-    let old = all.0.remove(DEFAULT_NETWORK).unwrap_or_default();
+/// What changes in a node's part of the default network. An order that somebody has chosen stays.
+fn default_change(node: &Node, mut subnets: Vec<IpNet>) -> Option<(Arc<str>, Vec<IpNet>)> {
+    let old = node.subnets_in(DEFAULT_NETWORK);
     if old != subnets {
         subnets.sort_by_key(Family::of_net);
     }
-    if !subnets.is_empty() {
-        all.0.insert(DEFAULT_NETWORK.to_owned(), subnets);
+    (old != subnets).then(|| (Arc::from(DEFAULT_NETWORK), subnets))
+}
+
+/// The annotation of a node's subnets with these changes; nothing if none are left. It may name a thousand networks on
+/// each of thousands of nodes: the text is written straight from the record.
+fn render(recorded: &NodeSubnets, changes: &NodeChanges) -> Option<String> {
+    let mut all: BTreeMap<&str, &[IpNet]> =
+        recorded.0.iter().map(|(network, subnets)| (network.as_str(), subnets.as_slice())).collect();
+    all.extend(changes.iter().map(|(network, subnets)| (network.as_ref(), subnets.as_slice())));
+    let mut text = String::new();
+    for (network, subnets) in all.into_iter().filter(|(_, subnets)| !subnets.is_empty()) {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        // Writing to a string does not fail.
+        let _ = write!(text, "{}:[", Value::from(network));
+        for (index, subnet) in subnets.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let _ = write!(text, "{comma}\"{subnet}\"");
+        }
+        text.push(']');
     }
-    all
+    (!text.is_empty()).then(|| text + "}")
 }
 
 #[cfg(test)]

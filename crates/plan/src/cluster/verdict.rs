@@ -82,10 +82,15 @@ fn accepted(uncovered: &[String]) -> String {
 /// Names of nodes, as many as one likes to read.
 pub(super) fn nodes(names: &[String]) -> String {
     let word = if names.len() == 1 { "node" } else { "nodes" };
+    format!("{word} {}", listed(names))
+}
+
+/// Names, as many as one likes to read.
+pub(super) fn listed(names: &[String]) -> String {
     let shown = names[..names.len().min(NAMED)].join(", ");
     match names.len().saturating_sub(NAMED) {
-        0 => format!("{word} {shown}"),
-        more => format!("{word} {shown} and {more} more"),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

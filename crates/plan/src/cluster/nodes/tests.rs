@@ -4,6 +4,11 @@ use underlay_net::alloc::SubnetRange;
 
 use super::*;
 
+/// A plan for nodes alone.
+fn plan(world: &World, settings: &Settings) -> NodesPlan {
+    super::plan(world, settings, None)
+}
+
 fn settings(ranges: &[(&str, u8)]) -> Settings {
     let range = |(range, length): &(&str, u8)| SubnetRange::new(range.parse().unwrap(), *length).unwrap();
     Settings { cluster_subnets: ranges.iter().map(range).collect(), ..Settings::default() }
@@ -144,6 +149,28 @@ fn another_node_of_the_same_name_is_not_meant() {
     given.uid = "another".to_owned();
     given.record("a", &mut world);
     assert_eq!(world.node("a").unwrap().id, None);
+}
+
+#[test]
+fn what_is_not_heard_of_yet_adds_up() {
+    let settings = settings(&[("10.244.0.0/16", 24)]);
+    let parts = |network: &str, subnet: &str| {
+        let change: NodeChanges = vec![(Arc::from(network), vec![subnet.parse().unwrap()])];
+        Parts { changes: BTreeMap::from([("a".to_owned(), change)]), ..Parts::default() }
+    };
+    let silent = world([node("a", &[])]);
+    let first = super::plan(&silent, &settings, Some(&parts("blue", "10.10.0.0/24"))).given["a"].after(None);
+    let mut known = silent.clone();
+    first.record("a", &mut known);
+    let given =
+        super::plan(&known, &settings, Some(&parts("red", "10.20.0.0/24"))).given.remove("a").unwrap();
+    let want = r#"{"blue":["10.10.0.0/24"],"default":["10.244.0.0/24"],"red":["10.20.0.0/24"]}"#;
+    assert_eq!(given.annotations[SUBNETS].as_deref(), Some(want), "all of it in one write");
+    let both = given.after(Some(first));
+    let mut known = silent;
+    both.record("a", &mut known);
+    assert_eq!(known.node("a").unwrap().subnets.render(), want);
+    assert!(both.is_on(known.node("a").unwrap()));
 }
 
 /// Nodes with records that may be missing, doubled, outside or nonsense.

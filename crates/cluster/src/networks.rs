@@ -1,0 +1,304 @@
+//! Writes what comes of networks: definitions are held or let go, attachment definitions made, mended and removed, and
+//! then it is said what became of each network.
+//!
+//! What was made or mended counts in the world at once. What goes leaves the world when the API server says that it is
+//! gone: that is news, and the next turn takes the next step.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+use kube::Api;
+use tracing::info;
+use underlay_api::conditions::{self, Outcome, Verdict};
+use underlay_api::network::conditions::NETWORK_CREATED;
+use underlay_api::network::{API_VERSION, FINALIZER, NetworkStatus};
+use underlay_api::{ClusterUserDefinedNetwork, NetworkAttachmentDefinition, UserDefinedNetwork};
+use underlay_desired::ObjectRef;
+use underlay_plan::cluster::NetworksPlan;
+use underlay_plan::cluster::networks::{Amend, CONDITIONS, Change, Step, Told, not_written};
+use underlay_runtime::feed::put;
+use underlay_runtime::objects::{Hold, WriteError};
+use underlay_world::{AnyAttachment, Definition, Key, Kind, Scope};
+
+use crate::leader::{AT_ONCE, Leader, Tools};
+
+/// What the world keeps of a definition that was written, whichever of the two it is.
+type Written = Option<Arc<Definition>>;
+
+impl Leader {
+    /// Writes what differs. False if something has to be done again.
+    pub(crate) async fn write_networks(&mut self, plan: &NetworksPlan) -> bool {
+        let mut failures = self.amend_definitions(plan).await;
+        failures.extend(self.write_attachments(&plan.attachments).await);
+        let said: BTreeMap<&ObjectRef, Vec<Outcome>> =
+            plan.told.iter().map(|(object, told)| (object, outcomes(object, told, &failures))).collect();
+        let told = self.say_of_networks(plan, &said).await;
+        let all = said.iter().flat_map(|(object, said)| said.iter().map(|one| (object.kind.as_str(), one)));
+        self.tools.metrics.networks(all);
+        failures.is_empty() && told
+    }
+
+    /// Holds definitions, or lets them go. Returns what failed, by definition.
+    async fn amend_definitions(&mut self, plan: &NetworksPlan) -> BTreeMap<Option<ObjectRef>, String> {
+        let wanted = plan.told.iter().filter_map(|(object, told)| Some((object, told.amend.as_ref()?)));
+        let tools = &self.tools;
+        let writes = stream::iter(wanted)
+            .map(async |(object, amend)| (object, amend, tools.amend(object, amend).await))
+            .buffer_unordered(AT_ONCE);
+        let results: Vec<_> = writes.collect().await;
+        let mut failures = BTreeMap::new();
+        for (object, amend, result) in results {
+            match result {
+                Ok(written) => {
+                    let verb = if amend.protected { "held" } else { "let go" };
+                    info!(network = %object, verb, "a definition of a network");
+                    // One that was let go leaves the world when it is gone.
+                    self.note(written.filter(|_| amend.protected));
+                }
+                Err(error) => {
+                    self.complain(&error);
+                    failures.insert(Some(object.clone()), error.to_string());
+                }
+            }
+        }
+        failures
+    }
+
+    /// Makes, mends and removes attachments. Returns what failed, by definition.
+    async fn write_attachments(
+        &mut self,
+        changes: &BTreeMap<Key, Change>,
+    ) -> BTreeMap<Option<ObjectRef>, String> {
+        let tools = &self.tools;
+        let writes = stream::iter(changes)
+            .map(async |(key, change)| (key, change, tools.change(key, &change.step).await))
+            .buffer_unordered(AT_ONCE);
+        let results: Vec<_> = writes.collect().await;
+        let mut failures = BTreeMap::new();
+        for (key, change, result) in results {
+            match result {
+                Ok(written) => {
+                    info!(attachment = %key, verb = verb(&change.step), "a NetworkAttachmentDefinition");
+                    if let Some(object) = written {
+                        put::<AnyAttachment>(&mut self.world, key.clone(), AnyAttachment(object).read());
+                    }
+                }
+                // It is there already, gone, or another one by now: the watch will tell.
+                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                Err(error) => {
+                    self.complain(&error);
+                    failures.insert(change.of.clone(), error.to_string());
+                }
+            }
+        }
+        failures
+    }
+
+    /// Says what became of networks, where that is not what is said already. False if something could not be said.
+    async fn say_of_networks(
+        &mut self,
+        plan: &NetworksPlan,
+        said: &BTreeMap<&ObjectRef, Vec<Outcome>>,
+    ) -> bool {
+        let news: Vec<_> = said
+            .iter()
+            .filter_map(|(object, outcomes)| {
+                let definition = self.definition(object)?;
+                let leaves = plan.told.get(*object)?.amend.as_ref().is_some_and(|amend| !amend.protected);
+                let status = status(&definition.conditions, outcomes).filter(|_| !leaves)?;
+                Some((*object, definition.uid.clone(), status))
+            })
+            .collect();
+        let tools = &self.tools;
+        let writes = stream::iter(news)
+            .map(async |(object, uid, status)| {
+                let result = tools.say(object, &status).await;
+                if result.is_ok() {
+                    tools.tell_of_network(object, &uid, plan.told.get(object), &status).await;
+                }
+                result
+            })
+            .buffer_unordered(AT_ONCE);
+        let results: Vec<Result<Written, WriteError>> = writes.collect().await;
+        let mut done = true;
+        for result in results {
+            match result {
+                Ok(written) => self.note(written),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => {
+                    self.complain(&error);
+                    done = false;
+                }
+            }
+        }
+        done
+    }
+
+    fn definition(&self, object: &ObjectRef) -> Option<&Definition> {
+        let key = key(object);
+        let store =
+            if object.namespace.is_some() { &self.world.networks } else { &self.world.cluster_networks };
+        store.get(&key).map(AsRef::as_ref)
+    }
+
+    /// Writes count in the world at once: their echo is no news then.
+    fn note(&mut self, written: Written) {
+        let Some(definition) = written else { return };
+        let key = definition.key.clone();
+        match definition.scope() {
+            Scope::Cluster => put::<ClusterUserDefinedNetwork>(&mut self.world, key, Some(definition)),
+            Scope::Namespace => put::<UserDefinedNetwork>(&mut self.world, key, Some(definition)),
+        };
+    }
+}
+
+impl Tools {
+    async fn amend(&self, object: &ObjectRef, amend: &Amend) -> Result<Written, WriteError> {
+        let hold = Hold { finalizer: FINALIZER, held: amend.protected, annotations: &amend.annotations };
+        let (name, uid) = (&object.name, &amend.uid);
+        Ok(match &object.namespace {
+            None => {
+                let api = Api::<ClusterUserDefinedNetwork>::all(self.client.clone());
+                self.writer.hold(&api, name, uid, &hold).await?.and_then(Kind::read)
+            }
+            Some(namespace) => {
+                let api = Api::<UserDefinedNetwork>::namespaced(self.client.clone(), namespace);
+                self.writer.hold(&api, name, uid, &hold).await?.and_then(Kind::read)
+            }
+        })
+    }
+
+    /// Does something to an attachment. Returns what it is now, unless it is on its way out.
+    async fn change(
+        &self,
+        key: &Key,
+        step: &Step,
+    ) -> Result<Option<NetworkAttachmentDefinition>, WriteError> {
+        let api = Api::<NetworkAttachmentDefinition>::namespaced(self.client.clone(), &key.namespace);
+        let nothing = BTreeMap::new();
+        let let_go = Hold { finalizer: FINALIZER, held: false, annotations: &nothing };
+        match step {
+            Step::Create(object) => self.writer.create(&api, object).await.map(Some),
+            Step::Repair { patch, .. } => self.writer.merge(&api, &key.name, patch).await.map(Some),
+            Step::Release { uid, again } => {
+                self.writer.hold(&api, &key.name, uid, &let_go).await?;
+                match again {
+                    Some(object) => self.writer.create(&api, object).await.map(Some),
+                    None => Ok(None),
+                }
+            }
+            Step::Delete { uid } => {
+                self.writer.hold(&api, &key.name, uid, &let_go).await?;
+                self.writer.delete(&api, &key.name, uid).await.map(|()| None)
+            }
+        }
+    }
+
+    async fn say(&self, object: &ObjectRef, status: &NetworkStatus) -> Result<Written, WriteError> {
+        let name = &object.name;
+        match &object.namespace {
+            None => {
+                let api = Api::<ClusterUserDefinedNetwork>::all(self.client.clone());
+                self.writer.apply_status(&api, name, status).await.map(Kind::read)
+            }
+            Some(namespace) => {
+                let api = Api::<UserDefinedNetwork>::namespaced(self.client.clone(), namespace);
+                self.writer.apply_status(&api, name, status).await.map(Kind::read)
+            }
+        }
+    }
+
+    /// Tells what is new: in the log, and what is wrong as events.
+    async fn tell_of_network(
+        &self,
+        object: &ObjectRef,
+        uid: &str,
+        told: Option<&Told>,
+        status: &NetworkStatus,
+    ) {
+        let conditions: Vec<String> = status
+            .conditions
+            .iter()
+            .map(|condition| format!("{}={} ({})", condition.type_, condition.status, condition.reason))
+            .collect();
+        info!(network = %object, conditions = conditions.join(", "), "what became of a network");
+        let reference = ObjectReference {
+            api_version: Some(API_VERSION.to_owned()),
+            kind: Some(object.kind.clone()),
+            namespace: object.namespace.clone(),
+            name: Some(object.name.clone()),
+            uid: Some(uid.to_owned()),
+            ..ObjectReference::default()
+        };
+        for (reason, note) in told.iter().flat_map(|told| &told.events) {
+            self.events.warn(&reference, "Synchronize", reason, note).await;
+        }
+    }
+}
+
+fn key(object: &ObjectRef) -> Key {
+    Key::new(object.namespace.as_deref().unwrap_or_default(), &object.name)
+}
+
+fn verb(step: &Step) -> &'static str {
+    match step {
+        Step::Create(_) => "made",
+        Step::Repair { .. } => "put right",
+        Step::Release { .. } => "let go",
+        Step::Delete { .. } => "deleted",
+    }
+}
+
+/// What is said of a network, with what could not be written.
+fn outcomes(object: &ObjectRef, told: &Told, failures: &BTreeMap<Option<ObjectRef>, String>) -> Vec<Outcome> {
+    let mut outcomes = told.outcomes.clone();
+    if let Some(problem) = failures.get(&Some(object.clone())) {
+        let scope = if object.namespace.is_some() { Scope::Namespace } else { Scope::Cluster };
+        for outcome in &mut outcomes {
+            if outcome.type_ == NETWORK_CREATED && outcome.verdict == Verdict::True {
+                *outcome = not_written(scope, problem.clone());
+            }
+        }
+    }
+    outcomes
+}
+
+/// The status with our conditions alone; nothing if that says nothing new.
+fn status(old: &[Condition], outcomes: &[Outcome]) -> Option<NetworkStatus> {
+    let ours = |condition: &&Condition| CONDITIONS.contains(&condition.type_.as_str());
+    let said = |condition: &&Condition| outcomes.iter().any(|outcome| outcome.type_ == condition.type_);
+    let mut changed = !old.iter().filter(ours).all(|condition| said(&condition));
+    let mut conditions: Vec<Condition> = old.iter().filter(ours).filter(said).cloned().collect();
+    for outcome in outcomes {
+        changed |= conditions::set(&mut conditions, outcome.clone(), Time(Timestamp::now()));
+    }
+    changed.then_some(NetworkStatus { conditions })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(type_: &str, verdict: Verdict) -> Outcome {
+        let (reason, message) = ("Because".to_owned(), String::new());
+        Outcome { type_: type_.to_owned(), verdict, reason, message, observed_generation: None }
+    }
+
+    #[test]
+    fn a_status_is_written_only_if_it_says_something_new() {
+        let both = [outcome(CONDITIONS[0], Verdict::True), outcome(CONDITIONS[1], Verdict::True)];
+        let first = status(&[], &both).unwrap();
+        assert_eq!(status(&first.conditions, &both), None);
+        let mut with_others = first.conditions.clone();
+        with_others.push(Condition { type_: "Theirs".to_owned(), ..first.conditions[0].clone() });
+        assert_eq!(status(&with_others, &both), None, "others' conditions are their affair");
+        let less = status(&with_others, &both[..1]).unwrap();
+        assert_eq!(less.conditions, first.conditions[..1], "what is no longer said goes");
+        let other = [outcome(CONDITIONS[0], Verdict::False)];
+        assert_eq!(status(&with_others, &other).unwrap().conditions[0].status, "False");
+    }
+}
