@@ -13,8 +13,8 @@ use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
-use underlay_api::FRRConfiguration;
 use underlay_api::annotations::DEFAULT_NETWORK;
+use underlay_api::{FRRConfiguration, NetworkAttachmentDefinition};
 use underlay_desired::owner::AGENT_MANAGER;
 use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
@@ -49,7 +49,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 
     let targets = targets(&args, client.clone(), writer)?;
     let (northbound, switch) = (targets.northbound.clone(), targets.switch.clone());
-    let seen = see(&args.node_name, switch.clone())?;
+    let seen = see(switch.clone())?;
     let speaker = (args.bgp_speaker == args::Speaker::Agent).then(|| {
         let (api, writer) = (client.clone(), targets.writer.clone());
         Speaker::start(&args.node_name, &args.frr_namespace, api, writer, &metrics)
@@ -94,6 +94,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         outline,
         waiting,
         opened: Arc::default(),
+        told: BTreeMap::new(),
         assigned: BTreeMap::new(),
         args,
     };
@@ -122,10 +123,10 @@ fn targets(args: &Args, api: Client, writer: Writer) -> anyhow::Result<Targets> 
 }
 
 /// What the node sees of itself, from now on.
-fn see(node: &str, switch: underlay_ovsdb::Client) -> anyhow::Result<watch::Receiver<Option<Seen>>> {
+fn see(switch: underlay_ovsdb::Client) -> anyhow::Result<watch::Receiver<Option<Seen>>> {
     let (seen, receiver) = watch::channel(None);
     let kernel = Kernel::open().context("opening netlink")?;
-    tokio::spawn(surroundings::watch(node.to_owned(), kernel, switch, seen));
+    tokio::spawn(surroundings::watch(kernel, switch, seen));
     Ok(receiver)
 }
 
@@ -143,6 +144,10 @@ fn feeds(client: &Client, node: &str) -> Feeds {
         .with(Pod::NAME, feed::watch::<Pod>(Api::all(client.clone()), own))
         .with(Service::NAME, feed::everything::<Service>(client))
         .with(EndpointSlice::NAME, feed::everything::<EndpointSlice>(client))
+        .with_optional(
+            NetworkAttachmentDefinition::NAME,
+            feed::everything::<NetworkAttachmentDefinition>(client),
+        )
         .with_optional(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client))
 }
 
@@ -170,6 +175,8 @@ struct Agent {
     waiting: watch::Sender<Option<String>>,
     /// Whether the container runtime was told that pods can start.
     opened: Arc<AtomicBool>,
+    /// What user-defined networks wait for, as it was told last.
+    told: BTreeMap<String, String>,
     /// Addresses that pods were given, kept until the pods are gone.
     assigned: BTreeMap<Key, Assigned>,
 }
@@ -231,6 +238,7 @@ impl Agent {
             self.wait_for(&waiting.map(|what| what.to_string()).unwrap_or_default());
             return;
         };
+        self.tell_waiting(&zone.waiting);
         let placed = Arc::new(zone.pods.clone());
         self.assigned = assigned(&placed);
         let node = world.node(&self.args.node_name);
@@ -250,6 +258,15 @@ impl Agent {
 
     fn wait_for(&self, what: &str) {
         wait_for(&self.waiting, what);
+    }
+
+    /// Says what user-defined networks wait for, each thing once.
+    fn tell_waiting(&mut self, waiting: &BTreeMap<String, String>) {
+        for (network, what) in waiting.iter().filter(|(network, what)| self.told.get(*network) != Some(*what))
+        {
+            info!(network, "the network waits for {what}");
+        }
+        self.told.clone_from(waiting);
     }
 
     /// Once everything is in place the container runtime is told, and the node turns ready.
@@ -288,8 +305,14 @@ fn wait_for(waiting: &watch::Sender<Option<String>>, what: &str) {
 
 fn assigned(placed: &Placed) -> BTreeMap<Key, Assigned> {
     let entry = |(key, pod): (&Key, &PlacedPod)| {
-        let addresses = pod.network.addresses.iter().map(ipnet::IpNet::addr).collect();
-        (key.clone(), Assigned { uid: pod.uid.clone(), addresses })
+        let of_default = (DEFAULT_NETWORK.to_owned(), &pod.network);
+        let of_own = pod.primary.iter().map(|own| (own.attachment.clone(), &own.part));
+        let networks = std::iter::once(of_default).chain(of_own).map(|(name, part)| {
+            let addresses = part.addresses.iter().map(ipnet::IpNet::addr).collect();
+            (name, addresses)
+        });
+        let (uid, networks) = (pod.uid.clone(), networks.collect());
+        (key.clone(), Assigned { uid, networks, locked: pod.locked() })
     };
     placed.pods.iter().map(entry).collect()
 }

@@ -32,22 +32,17 @@ pub struct Seen {
 }
 
 /// Watches until nobody wants to know any more. Listens first and looks then, so nothing is missed.
-pub async fn watch(node: String, kernel: Kernel, switch: Client, seen: watch::Sender<Option<Seen>>) {
+pub async fn watch(kernel: Kernel, switch: Client, seen: watch::Sender<Option<Seen>>) {
     let mut pace = Pace::near();
     while !seen.is_closed() {
-        if let Err(error) = follow(&node, &kernel, &switch, &seen).await {
+        if let Err(error) = follow(&kernel, &switch, &seen).await {
             warn!(%error, "cannot see the node's network; trying again");
         }
         tokio::time::sleep(pace.wait()).await;
     }
 }
 
-async fn follow(
-    node: &str,
-    kernel: &Kernel,
-    switch: &Client,
-    seen: &watch::Sender<Option<Seen>>,
-) -> Result<(), Fault> {
+async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Seen>>) -> Result<(), Fault> {
     let mut events = Box::pin(kernel.watch_without(is_host_interface).await?);
     let mut changes = switch.subscribe();
     let mut around = kernel.surroundings().await?;
@@ -73,7 +68,7 @@ async fn follow(
             () = seen.closed() => return Ok(()),
         }
         let Some(replica) = &replica else { continue };
-        let mut local = local(node, replica, &around);
+        let mut local = local(replica, &around);
         local.learned = grace.given(local.learned, grace::settles(&sockets), Instant::now());
         // Ports of pods come and go all the time, and change nothing here.
         seen.send_if_modified(|seen| {
@@ -94,11 +89,11 @@ async fn until(time: Option<Instant>) {
 }
 
 /// Puts together what switch and kernel tell.
-fn local(node: &str, switch: &Replica, around: &Surroundings) -> Local {
+fn local(switch: &Replica, around: &Surroundings) -> Local {
     let ids = settings(switch);
     let encap = ids.get("ovn-encap-ip").map_or("", String::as_str);
     let name = ids.get("ovn-bridge-mappings").and_then(|mappings| mapped_bridge(mappings));
-    let bridge = name.and_then(|name| bridge(node, &name, switch, around));
+    let bridge = name.and_then(|name| bridge(&name, switch, around));
     let out_of = bridge.as_ref().map_or("", |bridge| bridge.name.as_str());
     let gateways = around.default_gateways.iter().filter(|(_, link)| link == out_of);
     Local {
@@ -124,22 +119,35 @@ fn mapped_bridge(mappings: &str) -> Option<String> {
     pairs.find(|(network, _)| *network == PHYSICAL_NETWORK).map(|(_, bridge)| bridge.to_owned())
 }
 
-fn bridge(node: &str, name: &str, switch: &Replica, around: &Surroundings) -> Option<Bridge> {
+fn bridge(name: &str, switch: &Replica, around: &Surroundings) -> Option<Bridge> {
     let link = around.links.get(name)?;
     let own: Vec<IpNet> = addresses(around).filter(|(link, _)| *link == name).map(|(_, net)| net).collect();
     let row = switch.table("Bridge")?.iter().find(|row| is_named(row, name))?;
     let datapath: String = row.read("datapath_type").unwrap_or_default();
-    let patch = NetworkNames::default_network().patch_port(name, node);
     Some(Bridge {
         name: name.to_owned(),
         mac: link.mac?,
         addresses: own,
         mtu: link.mtu,
         uplink: uplink(switch, row, around).and_then(|uplink| underlay_ovs::ofport(switch, &uplink)),
-        patch: underlay_ovs::ofport(switch, &patch),
+        patches: patches(switch, name),
         // The userspace datapath hands on packets larger than any link takes, and cuts them later.
         checks_size: datapath != "netdev",
     })
+}
+
+/// OVN's ways in and out: patch ports of a bridge, by name. Each network has one.
+fn patches(switch: &Replica, bridge: &str) -> BTreeMap<String, u32> {
+    let begin = NetworkNames::default_network().patch_port(bridge, "");
+    let begin = begin.trim_end_matches("-to-br-int");
+    let names = switch
+        .table("Interface")
+        .into_iter()
+        .flat_map(underlay_ovsdb::Table::iter)
+        .filter(|row| row.read::<String>("type").is_ok_and(|kind| kind == "patch"));
+    let names =
+        names.filter_map(|row| row.read::<String>("name").ok()).filter(|name| name.starts_with(begin));
+    names.filter_map(|name| Some((name.clone(), underlay_ovs::ofport(switch, &name)?))).collect()
 }
 
 /// The port that is a device of the node: neither made by the switch nor a way into OVN.

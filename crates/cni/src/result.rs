@@ -47,15 +47,22 @@ impl Failure {
     }
 }
 
-/// An interface that was made.
+/// Interfaces that were made for a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Success {
-    /// The node's end.
-    pub host_interface: String,
-    /// The container's end.
-    pub interface: String,
     /// The container's namespace.
     pub sandbox: String,
+    /// In the order in which the runtime is told.
+    pub interfaces: Vec<Interface>,
+}
+
+/// An interface that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// The node's end.
+    pub host: String,
+    /// The container's end.
+    pub name: String,
     /// MAC address of the container's end.
     pub mac: String,
     /// Largest packet.
@@ -72,25 +79,32 @@ impl Success {
         // Until 1.0 every address told its family.
         let tells_family = version.starts_with("0.");
         let tells_mtu = version == "1.1.0";
-        let address = |(address, gateway): &(String, Option<String>)| {
-            let mut entry = json!({ "address": address, "interface": 1 });
-            put(&mut entry, "gateway", gateway.clone().map(Value::from));
-            let family = if address.contains(':') { "6" } else { "4" };
-            put(&mut entry, "version", tells_family.then(|| family.into()));
-            entry
-        };
-        let route = |(destination, gateway): &(String, Option<String>)| {
-            let mut entry = json!({ "dst": destination });
-            put(&mut entry, "gw", gateway.clone().map(Value::from));
-            entry
-        };
-        let mut inner = json!({ "name": self.interface, "mac": self.mac, "sandbox": self.sandbox });
-        put(&mut inner, "mtu", tells_mtu.then(|| self.mtu.into()));
+        let (mut interfaces, mut addresses, mut routes) = (Vec::new(), Vec::new(), Vec::new());
+        for interface in &self.interfaces {
+            interfaces.push(json!({ "name": interface.host }));
+            // Addresses name the container's end by its place in the list.
+            let place = interfaces.len();
+            let mut inner = json!({ "name": interface.name, "mac": interface.mac, "sandbox": self.sandbox });
+            put(&mut inner, "mtu", tells_mtu.then(|| interface.mtu.into()));
+            interfaces.push(inner);
+            for (address, gateway) in &interface.addresses {
+                let mut entry = json!({ "address": address, "interface": place });
+                put(&mut entry, "gateway", gateway.clone().map(Value::from));
+                let family = if address.contains(':') { "6" } else { "4" };
+                put(&mut entry, "version", tells_family.then(|| family.into()));
+                addresses.push(entry);
+            }
+            for (destination, gateway) in &interface.routes {
+                let mut entry = json!({ "dst": destination });
+                put(&mut entry, "gw", gateway.clone().map(Value::from));
+                routes.push(entry);
+            }
+        }
         json!({
             "cniVersion": version,
-            "interfaces": [{ "name": self.host_interface }, inner],
-            "ips": self.addresses.iter().map(address).collect::<Vec<_>>(),
-            "routes": self.routes.iter().map(route).collect::<Vec<_>>(),
+            "interfaces": interfaces,
+            "ips": addresses,
+            "routes": routes,
             "dns": {},
         })
         .to_string()
@@ -107,22 +121,41 @@ fn put(entry: &mut Value, key: &str, value: Option<Value>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn old_versions_tell_the_family_and_new_ones_the_mtu() {
-        let success = Success {
-            host_interface: "abc".to_owned(),
-            interface: "eth0".to_owned(),
-            sandbox: "/run/netns/x".to_owned(),
+    fn interface(name: &str, address: &str) -> Interface {
+        Interface {
+            host: format!("abc-{name}"),
+            name: name.to_owned(),
             mac: "0a:58:0a:f4:01:03".to_owned(),
             mtu: 1400,
-            addresses: vec![("10.244.1.3/24".to_owned(), Some("10.244.1.1".to_owned()))],
+            addresses: vec![(address.to_owned(), Some("10.244.1.1".to_owned()))],
             routes: vec![("10.96.0.0/16".to_owned(), None)],
-        };
+        }
+    }
+
+    fn success(interfaces: Vec<Interface>) -> Success {
+        Success { sandbox: "/run/netns/x".to_owned(), interfaces }
+    }
+
+    #[test]
+    fn old_versions_tell_the_family_and_new_ones_the_mtu() {
+        let success = success(vec![interface("eth0", "10.244.1.3/24")]);
         let old: Value = serde_json::from_str(&success.document("0.4.0")).unwrap();
         let new: Value = serde_json::from_str(&success.document("1.1.0")).unwrap();
         assert_eq!(old["ips"][0]["version"], "4");
         assert_eq!(new["ips"][0].get("version"), None);
         assert_eq!((old["interfaces"][1].get("mtu"), &new["interfaces"][1]["mtu"]), (None, &json!(1400)));
         assert_eq!(new["ips"][0]["gateway"], "10.244.1.1");
+    }
+
+    #[test]
+    fn every_address_names_its_own_interface() {
+        let all = vec![interface("eth0", "10.244.1.3/24"), interface("ovn-udn1", "10.10.1.3/24")];
+        let document: Value = serde_json::from_str(&success(all).document("1.1.0")).unwrap();
+        for address in document["ips"].as_array().unwrap() {
+            let place = usize::try_from(address["interface"].as_u64().unwrap()).unwrap();
+            let name = if address["address"] == "10.10.1.3/24" { "ovn-udn1" } else { "eth0" };
+            assert_eq!(document["interfaces"][place]["name"], name);
+        }
+        assert_eq!(document["interfaces"].as_array().unwrap().len(), 4);
     }
 }

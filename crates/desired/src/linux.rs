@@ -21,6 +21,8 @@ pub struct Host {
     pub addresses: BTreeMap<Address, Why>,
     /// Routes.
     pub routes: BTreeMap<Route, Why>,
+    /// Tables that end: what finds no route in them finds none in any other.
+    pub table_ends: BTreeMap<TableEnd, Why>,
     /// Rules that choose a table.
     pub rules: BTreeMap<Rule, Why>,
     /// Permanent neighbours.
@@ -66,6 +68,15 @@ pub struct Route {
     pub source: Option<IpAddr>,
     /// Largest packet along this route.
     pub mtu: Option<u32>,
+}
+
+/// The end of a routing table, in one family: a route to everywhere, after all others, that leads nowhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct TableEnd {
+    /// Routing table.
+    pub table: u32,
+    /// The family.
+    pub family: Family,
 }
 
 /// A rule that chooses a routing table.

@@ -79,6 +79,8 @@ impl Kernel {
             Op::ReplaceRoute(new, index) => {
                 self.change(To::NewRoute(message::own_route(new, *index)), REPLACE).await
             }
+            Op::AddTableEnd(new) => self.change(To::NewRoute(message::table_end(*new)), ADD).await,
+            Op::DeleteTableEnd(old) => self.remove(To::DelRoute(message::table_end(*old))).await,
             Op::AddRule(new) => self.change(To::NewRule(message::rule(new)), ADD).await,
         }
     }

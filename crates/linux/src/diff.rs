@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use underlay_desired::linux::{Address, Host, Neighbor, Route, Rule};
+use underlay_desired::Why;
+use underlay_desired::linux::{Address, Host, Neighbor, Route, Rule, TableEnd};
 use underlay_net::Mac;
 
 use crate::observe::{HeldNeighbor, HeldRoute, Observed, default_priority};
@@ -38,6 +39,10 @@ pub enum Op {
     AddRoute(Route, u32),
     /// A route of ours to the same place becomes this one, without a moment between.
     ReplaceRoute(Route, u32),
+    /// A table ends from now on.
+    AddTableEnd(TableEnd),
+    /// A table does not end any more.
+    DeleteTableEnd(TableEnd),
     /// A rule comes.
     AddRule(Rule),
     /// A rule of ours goes.
@@ -86,10 +91,21 @@ pub fn diff(want: &Host, have: &Observed) -> Vec<Op> {
     ops.extend(new_addresses);
     ops.extend(new_neighbors);
     ops.extend(new_routes);
+    // A table ends before anybody is sent there, and nobody is sent there any more when it does not.
+    ops.extend(missing(&want.table_ends, &have.table_ends).map(Op::AddTableEnd));
     // Two rules never collide, so the new stand before the old fall.
     ops.extend(new_rules);
     ops.extend(old_rules);
+    let surplus = have.table_ends.iter().filter(|end| !want.table_ends.contains_key(*end));
+    ops.extend(surplus.copied().map(Op::DeleteTableEnd));
     ops
+}
+
+fn missing<'a>(
+    want: &'a BTreeMap<TableEnd, Why>,
+    have: &'a BTreeSet<TableEnd>,
+) -> impl Iterator<Item = TableEnd> + 'a {
+    want.keys().filter(|end| !have.contains(*end)).copied()
 }
 
 /// The links that something waits for.
@@ -182,7 +198,10 @@ fn routes(want: &Host, have: &Observed) -> (Vec<Op>, Vec<Op>) {
     }
     let mut replaced = BTreeSet::new();
     let mut new = Vec::new();
-    for route in wanted.difference(&right) {
+    // What is on a link comes first: gateways are reached by it.
+    let (direct, behind): (Vec<&Route>, Vec<&Route>) =
+        wanted.difference(&right).partition(|route| route.gateway.is_none());
+    for route in direct.into_iter().chain(behind) {
         let ready =
             have.links.get(&route.link).filter(|link| link.up || want.links.contains_key(&route.link));
         let Some(link) = ready else { continue };
@@ -252,6 +271,8 @@ impl fmt::Display for Op {
             Self::ReplaceNeighbor(new, _) => neighbor("replace", new),
             Self::AddRoute(new, _) => route("add", new),
             Self::ReplaceRoute(new, _) => route("replace", new),
+            Self::AddTableEnd(new) => format!("end IP{} table {}", new.family, new.table),
+            Self::DeleteTableEnd(old) => format!("do not end IP{} table {}", old.family, old.table),
             Self::AddRule(new) => rule("add", new),
             Self::DeleteRule(old) => rule("delete", old),
         })

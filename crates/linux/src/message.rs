@@ -14,12 +14,12 @@ use rtnetlink::packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
-use underlay_desired::linux::{Address, Neighbor, Route, Rule};
+use underlay_desired::linux::{Address, Neighbor, Route, Rule, TableEnd};
 use underlay_desired::owner::PROTOCOL;
 use underlay_net::Family;
 
 use crate::diff::{LinkChange, OldRoute};
-use crate::observe::address_family;
+use crate::observe::{END_PRIORITY, address_family};
 
 /// A lifetime without end.
 const FOREVER: u32 = u32::MAX;
@@ -68,6 +68,16 @@ pub(crate) fn route(destination: &IpNet, gateway: Option<IpAddr>, index: u32) ->
     set_table(&mut message, u32::from(RouteHeader::RT_TABLE_MAIN));
     message.attributes.push(RouteAttribute::Oif(index));
     message.attributes.extend(gateway.map(|address| RouteAttribute::Gateway(address.into())));
+    message
+}
+
+/// The end of a table, with our mark.
+pub(crate) fn table_end(end: TableEnd) -> RouteMessage {
+    let mut message = route_to(&everywhere(end.family));
+    message.header.protocol = RouteProtocol::Other(PROTOCOL);
+    message.header.kind = RouteType::Unreachable;
+    set_table(&mut message, end.table);
+    message.attributes.push(RouteAttribute::Priority(END_PRIORITY));
     message
 }
 

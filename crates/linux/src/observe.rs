@@ -12,7 +12,7 @@ use rtnetlink::packet_route::neighbour::{
 use rtnetlink::packet_route::route::RouteProtocol;
 use rtnetlink::packet_route::rule::{RuleAttribute, RuleMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
-use underlay_desired::linux::{Address, Host, Neighbor, Route, Rule};
+use underlay_desired::linux::{Address, Host, Neighbor, Route, Rule, TableEnd};
 use underlay_desired::owner::PROTOCOL;
 use underlay_net::{Family, Mac};
 
@@ -23,7 +23,7 @@ use crate::sysctl;
 mod route;
 mod surroundings;
 
-pub use route::{BgpRoute, HeldRoute, Hop, NextHop, default_priority};
+pub use route::{BgpRoute, END_PRIORITY, HeldRoute, Hop, NextHop, default_priority};
 use route::{Kept, bgp_routes, dump_request, read_gateway, read_route};
 pub use surroundings::Surroundings;
 
@@ -36,6 +36,8 @@ pub struct Observed {
     pub addresses: Vec<HeldAddress>,
     /// Our routes.
     pub routes: Vec<HeldRoute>,
+    /// Our ends of tables.
+    pub table_ends: BTreeSet<TableEnd>,
     /// Table and destination of those of our routes that others have a route beside: to replace ours might hit theirs.
     pub contested: BTreeSet<(u32, IpNet)>,
     /// Routes that BGP brought.
@@ -90,14 +92,15 @@ impl Kernel {
     pub async fn observe(&self, want: &Host) -> Result<Observed, Fault> {
         let links = self.links().await?;
         let names = names(&links);
-        let (routes, contested, bgp) = self.all_routes(&names).await?;
+        let found = self.all_routes(&names).await?;
         let settings: Vec<String> = want.sysctls.keys().cloned().collect();
         let sysctls = self.namespace().enter(move || sysctl::read(&settings)).await;
         Ok(Observed {
             addresses: self.addresses(&names).await?,
-            routes,
-            contested,
-            bgp,
+            routes: found.routes,
+            table_ends: found.table_ends,
+            contested: found.contested,
+            bgp: found.bgp,
             rules: self.rules().await?,
             neighbors: self.neighbors(&names).await?,
             sysctls: sysctls.map_err(Fault::read("kernel settings"))?,
@@ -143,17 +146,17 @@ impl Kernel {
         Ok(found)
     }
 
-    async fn all_routes(
-        &self,
-        names: &Names,
-    ) -> Result<(Vec<HeldRoute>, BTreeSet<(u32, IpNet)>, Vec<BgpRoute>), Fault> {
+    /// Everything that concerns us in all routing tables.
+    async fn all_routes(&self, names: &Names) -> Result<Observed, Fault> {
         let (mut ours, mut theirs, mut bgp) = (Vec::new(), Vec::new(), Vec::new());
+        let mut table_ends = BTreeSet::new();
         for family in Family::ALL {
             let request = dump_request(family, None);
             let routes = self.dump(request, |answer| read_route(answer, names)).await;
             for kept in routes.map_err(Fault::read("routes"))? {
                 match kept {
                     Kept::Ours(route) => ours.push(route),
+                    Kept::End(end) => _ = table_ends.insert(end),
                     Kept::Theirs(place) => theirs.push(place),
                     Kept::Bgp(route) => {
                         theirs.push((route.table, route.destination));
@@ -164,7 +167,7 @@ impl Kernel {
         }
         let places: BTreeSet<_> = ours.iter().map(|route| (route.table, route.destination)).collect();
         let contested = theirs.into_iter().filter(|place| places.contains(place)).collect();
-        Ok((ours, contested, bgp_routes(bgp)))
+        Ok(Observed { routes: ours, table_ends, contested, bgp: bgp_routes(bgp), ..Observed::default() })
     }
 
     async fn rules(&self) -> Result<BTreeSet<Rule>, Fault> {

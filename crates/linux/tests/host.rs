@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::Value;
-use underlay_desired::linux::{Address, Host, Link, Neighbor, Route, Rule, Sysctl};
+use underlay_desired::linux::{Address, Host, Link, Neighbor, Route, Rule, Sysctl, TableEnd};
 use underlay_desired::{ObjectRef, Why};
 use underlay_linux::{Event, Fault, Kernel, NextHop, Report};
 use underlay_net::Family;
@@ -80,6 +80,7 @@ fn plan() -> Host {
         ]
         .map(|route| (route, why()))
         .into(),
+        table_ends: Family::ALL.map(|family| (TableEnd { table: 1007, family }, why())).into(),
         rules: [
             rule(Family::V4, Some(0x1007), None, None),
             rule(Family::V4, None, Some("10.7.0.0/16"), Some("lo")),
@@ -136,7 +137,7 @@ async fn the_plan_is_made_kept_and_taken_back() {
     let before = netns.ip(&["-oneline", "address", "show", "scope", "global"]);
     let kernel = Kernel::open_in(&netns.path()).await.unwrap();
     let report = kernel.sync(&plan()).await.unwrap();
-    assert_eq!(report.changes.len(), 1 + 1 + 2 + 2 + 4 + 3, "{report:?}");
+    assert_eq!(report.changes.len(), 1 + 1 + 2 + 2 + 4 + 2 + 3, "{report:?}");
     assert_eq!(report.missing_links, ["missing".to_owned()].into());
 
     let text = ours(&netns);
@@ -145,6 +146,8 @@ async fn the_plan_is_made_kept_and_taken_back() {
         "default via 192.0.2.9 dev left table 1007",
         "default via 2001:db8::9 dev left table 1007",
         "fd02::/64 dev ri.ght table 1007",
+        "unreachable default table 1007 metric 4278198272",
+        "unreachable default dev lo table 1007 metric 4278198272",
         "from all fwmark 0x1007 lookup 1007",
         "from all to 10.7.0.0/16 iif lo lookup 1007",
         "from all to fd07::/64 lookup 1007",
@@ -168,7 +171,7 @@ async fn the_plan_is_made_kept_and_taken_back() {
     assert_eq!(restarted.sync(&plan()).await.unwrap(), waiting, "nor after a restart");
 
     let nothing = Host::default();
-    assert_eq!(restarted.sync(&nothing).await.unwrap().changes.len(), 2 + 2 + 4 + 3);
+    assert_eq!(restarted.sync(&nothing).await.unwrap().changes.len(), 2 + 2 + 4 + 2 + 3);
     assert_eq!(netns.ip(&["-oneline", "address", "show", "scope", "global"]), before);
     assert_eq!(ours(&netns), "");
 }

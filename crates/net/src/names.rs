@@ -86,6 +86,11 @@ impl NetworkNames {
     pub fn management_port(&self, node: &str) -> String {
         format!("k8s-{}", self.node_switch(node))
     }
+
+    /// The load balancer of this title.
+    pub fn load_balancer(&self, title: &str) -> String {
+        format!("{}{title}", self.prefix)
+    }
 }
 
 /// The management interface of the network with this id.
@@ -98,14 +103,31 @@ pub fn pod_port(namespace: &str, pod: &str) -> String {
     format!("{namespace}_{pod}")
 }
 
+/// The switch port of a pod in the network of an attachment definition.
+pub fn attached_pod_port(attachment: &str, namespace: &str, pod: &str) -> String {
+    format!("{}{}", NetworkNames::of(attachment).prefix, pod_port(namespace, pod))
+}
+
 /// The host's end of a pod's cable: the container id, as far as it fits.
 pub fn host_interface(container: &str) -> String {
     container.chars().take(INTERFACE_NAME_MAX).collect()
 }
 
-/// Whether a link has a name as [`host_interface`] gives it: runtimes number containers in hexadecimal.
+/// The host's end of the cable to a pod's own primary network: less of the container id, and a mark behind it.
+pub fn primary_host_interface(container: &str) -> String {
+    let room = INTERFACE_NAME_MAX - PRIMARY_CABLE.len();
+    container.chars().take(room).chain(PRIMARY_CABLE.chars()).collect()
+}
+
+/// What the second cable of a pod has at the end of its name.
+const PRIMARY_CABLE: &str = "_1";
+
+/// Whether a link has a name as [`host_interface`] or [`primary_host_interface`] gives it: runtimes number containers in
+/// hexadecimal.
 pub fn is_host_interface(link: &str) -> bool {
-    link.len() == INTERFACE_NAME_MAX && link.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    let container = link.strip_suffix(PRIMARY_CABLE).unwrap_or(link);
+    link.len() == INTERFACE_NAME_MAX
+        && container.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]
@@ -130,10 +152,18 @@ mod tests {
     }
 
     #[test]
+    fn pods_of_other_networks_carry_their_attachment() {
+        assert_eq!(attached_pod_port("shop/blue-net", "shop", "web"), "shop.blue.net_shop_web");
+    }
+
+    #[test]
     fn host_interface_fits_a_netdev() {
         let name = host_interface("0123456789abcdef0123");
         assert_eq!(name.len(), INTERFACE_NAME_MAX);
         assert!(is_host_interface(&name));
+        let second = primary_host_interface("0123456789abcdef0123");
+        assert_eq!(second, "0123456789abc_1");
+        assert!(is_host_interface(&second));
         assert!(
             !["br-ex", "eth0", "enp0s31f6-longer", "0123456789abcd", "ovn-k8s-mp00000"]
                 .map(is_host_interface)

@@ -40,8 +40,8 @@ pub struct Bridge {
     pub mtu: u32,
     /// Port number of the node's uplink.
     pub uplink: Option<u32>,
-    /// Port number of OVN's patch port, once it is there.
-    pub patch: Option<u32>,
+    /// Port numbers of OVN's patch ports by their names: one for each network, once it is there.
+    pub patches: BTreeMap<String, u32>,
     /// Whether its datapath can compare a packet with the size of the next hop.
     pub checks_size: bool,
 }
@@ -62,6 +62,8 @@ pub struct LearnedRoute {
 pub struct Assigned {
     /// The pod's identity.
     pub uid: String,
-    /// Its addresses.
-    pub addresses: Vec<IpAddr>,
+    /// Its addresses, by `default` or the attachment definition of the network: `<namespace>/<name>`.
+    pub networks: BTreeMap<String, Vec<IpAddr>>,
+    /// Whether its port in the default network is for probes only, because another network carries its traffic.
+    pub locked: bool,
 }

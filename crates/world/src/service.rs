@@ -11,6 +11,11 @@ use crate::kind::key_of;
 
 /// Label by which a slice names its service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// Label by which a slice with the addresses of a user-defined network names its service: nobody else takes it for one
+/// of the service's own.
+const NETWORK_SERVICE_NAME: &str = "k8s.ovn.org/service-name";
+/// Label or annotation by which such a slice names the network.
+const NETWORK_NAME: &str = "k8s.ovn.org/endpointslice-network";
 
 /// A transport protocol that services have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +106,8 @@ impl Service {
 pub struct EndpointSlice {
     /// Its service.
     pub service: Key,
+    /// The user-defined network that its addresses are of; nothing for the default network.
+    pub network: Option<String>,
     /// Ports that every endpoint of the slice has.
     pub ports: Vec<ServicePort>,
     /// The endpoints.
@@ -124,7 +131,10 @@ impl EndpointSlice {
     /// Reads a slice; nothing for one without a service or of names.
     pub fn read(object: &discovery::v1::EndpointSlice) -> Option<Self> {
         let labels = object.metadata.labels.as_ref()?;
-        let name = labels.get(SERVICE_NAME)?;
+        let (name, network) = match labels.get(SERVICE_NAME) {
+            Some(name) => (name, None),
+            None => (labels.get(NETWORK_SERVICE_NAME)?, Some(network_of(object)?)),
+        };
         let port = |port: &discovery::v1::EndpointPort| {
             Some(ServicePort {
                 name: port.name.clone().unwrap_or_default(),
@@ -151,8 +161,16 @@ impl EndpointSlice {
                 namespace: object.metadata.namespace.clone().unwrap_or_default(),
                 name: name.clone(),
             },
+            network,
             ports: object.ports.iter().flatten().filter_map(port).collect(),
             endpoints: endpoints.into_iter().collect(),
         })
     }
+}
+
+/// The network that a slice names.
+fn network_of(object: &discovery::v1::EndpointSlice) -> Option<String> {
+    let labels = object.metadata.labels.iter().flatten();
+    let mut all = labels.chain(object.metadata.annotations.iter().flatten());
+    all.find(|(key, _)| *key == NETWORK_NAME).map(|(_, name)| name.clone())
 }

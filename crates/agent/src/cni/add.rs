@@ -1,24 +1,22 @@
-//! ADD: a pod gets its interface.
+//! ADD: a pod gets its interfaces, one in each of its networks.
 
 use std::path::Path;
 
 use futures::TryFutureExt;
+use futures::future::try_join_all;
 use underlay_cni::result::{Failure, Success, code};
 use underlay_cni::verb::Attachment;
 use underlay_linux::veth::configure_pod;
-use underlay_linux::{PodInterface, Veth};
-use underlay_net::names::{host_interface, pod_port};
-use underlay_ovs::pods::{PodPort, add_pod_port, remove_pod_ports, wait_installed};
+use underlay_linux::{Fault, PodInterface, Veth};
+use underlay_ovs::pods::{add_pod_port, remove_pod_ports, wait_installed};
 use underlay_plan::node::addresses::{Placed, PlacedPod};
 use underlay_world::Key;
 
+use super::cable::{Cable, cables, success};
 use super::{Server, broken};
 
-/// Bridge of OVN's own ports.
-const INTEGRATION_BRIDGE: &str = "br-int";
-
 impl Server {
-    /// Makes the interface; returns when packets flow. Doing it again does no harm.
+    /// Makes the interfaces; returns when packets flow. Doing it again does no harm.
     pub(super) async fn add(&self, attachment: &Attachment) -> Result<Success, Failure> {
         let key = Key::new(&attachment.pod.namespace, &attachment.pod.name);
         let namespace = attachment.namespace.as_deref().unwrap_or_default();
@@ -28,42 +26,58 @@ impl Server {
         }
         let mut turn = self.turns.to_add(&attachment.container).await;
         let pod = turn.unless_removed(self.placed(&key, attachment)).await?;
-        let veth = Veth {
-            host: host_interface(&attachment.container),
-            pod: attachment.interface.clone(),
-            mtu: self.mtu,
-            mac: pod.network.mac,
-        };
-        let (namespace, cable) = (Path::new(namespace).to_owned(), veth.clone());
-        let pod_end = namespace.clone();
-        let kept = self.hands.run(async move |kernel| kernel.create_veth(&cable, &namespace).await);
-        let kept = kept.await.map_err(|error| broken(&error))?;
-        if !kept {
+        let cables = cables(attachment, &key, &pod, self.mtu);
+        self.plug_in(attachment, Path::new(namespace), &cables).await?;
+        for cable in &cables {
+            let installed = wait_installed(&self.switch, &cable.veth.host, &pod.uid);
+            turn.unless_removed(installed.map_err(|error| broken(&error))).await?;
+        }
+        turn.unless_removed(self.recorded(&key, &pod.uid)).await?;
+        Ok(success(attachment, &cables))
+    }
+
+    /// Makes the cables, and connects both ends of each.
+    async fn plug_in(
+        &self,
+        attachment: &Attachment,
+        namespace: &Path,
+        cables: &[Cable],
+    ) -> Result<(), Failure> {
+        let (pod_end, veths) = (namespace.to_owned(), cables.iter().map(|cable| cable.veth.clone()));
+        let veths: Vec<Veth> = veths.collect();
+        let made = self.hands.run(async move |kernel| {
+            let mut kept = true;
+            for veth in &veths {
+                kept &= kernel.create_veth(veth, &pod_end).await?;
+            }
+            Ok(kept)
+        });
+        if !made.await.map_err(|error: Fault| broken(&error))? {
             // A port that an earlier link of this name had carries nothing any more, whatever it says.
             let removed = remove_pod_ports(&self.switch, &attachment.container).await;
             removed.map_err(|error| broken(&error))?;
         }
-        let port = port(attachment, &key, &pod, &veth.host);
-        let interface = interface(&veth, &pod);
-        let (configured, attached) = tokio::join!(
-            self.hands.run(async move |_| configure_pod(&pod_end, &interface).await),
-            add_pod_port(&self.switch, &port),
-        );
-        configured.map_err(|error| broken(&error))?;
-        attached.map_err(|error| broken(&error))?;
-        let installed = wait_installed(&self.switch, &veth.host, &pod.uid);
-        turn.unless_removed(installed.map_err(|error| broken(&error))).await?;
-        turn.unless_removed(self.recorded(&key, &pod.uid)).await?;
-        Ok(success(attachment, &veth, &pod))
+        let pod_end = namespace.to_owned();
+        let interfaces: Vec<PodInterface> = cables.iter().map(|cable| cable.interface.clone()).collect();
+        let configure = self.hands.run(async move |_| {
+            for interface in &interfaces {
+                configure_pod(&pod_end, interface).await?;
+            }
+            Ok(())
+        });
+        let attach = try_join_all(cables.iter().map(|cable| add_pod_port(&self.switch, &cable.port)));
+        let (configured, attached) = tokio::join!(configure, attach);
+        configured.map_err(|error: Fault| broken(&error))?;
+        attached.map(drop).map_err(|error| broken(&error))
     }
 
-    /// Waits until the pod has its addresses.
+    /// Waits until the pod has its addresses in all its networks.
     async fn placed(&self, key: &Key, attachment: &Attachment) -> Result<PlacedPod, Failure> {
         self.look(|pods| {
             if let Some(problem) = pods.problems.get(key) {
                 return Some(Err(Failure::new(code::TRY_AGAIN, problem.clone())));
             }
-            let pod = pods.pods.get(key)?;
+            let pod = pods.pods.get(key).filter(|pod| pod.waiting.is_none())?;
             let same = attachment.pod.uid.as_ref().is_none_or(|uid| *uid == pod.uid);
             same.then(|| Ok(pod.clone()))
         })
@@ -101,64 +115,12 @@ impl Server {
         let problem = match (waiting, placed) {
             (Some(what), _) => format!("the node waits for {what}"),
             (None, None) => format!("the API server does not tell of pod {key} on this node"),
+            (None, Some(PlacedPod { waiting: Some(what), .. })) => format!("pod {key} waits for {what}"),
             (None, Some(pod)) if pod.record.is_some() => {
                 format!("the addresses of pod {key} cannot be recorded")
             }
             (None, Some(_)) => format!("ovn-controller did not install the port of pod {key}: see its log"),
         };
         Failure::new(code::TRY_AGAIN, problem)
-    }
-}
-
-fn interface(veth: &Veth, pod: &PlacedPod) -> PodInterface {
-    PodInterface {
-        name: veth.pod.clone(),
-        mac: veth.mac,
-        mtu: veth.mtu,
-        addresses: pod.network.addresses.clone(),
-        gateways: pod.network.gateways.clone(),
-        routes: pod.network.routes.iter().map(|route| (route.destination, route.next_hop)).collect(),
-    }
-}
-
-fn port(attachment: &Attachment, key: &Key, pod: &PlacedPod, name: &str) -> PodPort {
-    let addresses: Vec<String> = pod.network.addresses.iter().map(ToString::to_string).collect();
-    let ids = [
-        ("attached_mac", pod.network.mac.to_string()),
-        ("iface-id", pod_port(&key.namespace, &key.name)),
-        ("iface-id-ver", pod.uid.clone()),
-        ("sandbox", attachment.container.clone()),
-        ("pod-if-name", attachment.interface.clone()),
-        ("ip_addresses", addresses.join(",")),
-    ];
-    PodPort {
-        bridge: INTEGRATION_BRIDGE.to_owned(),
-        name: name.to_owned(),
-        external_ids: ids.map(|(key, value)| (key.to_owned(), value)).into(),
-    }
-}
-
-fn success(attachment: &Attachment, veth: &Veth, pod: &PlacedPod) -> Success {
-    let gateway_of = |net: &ipnet::IpNet| {
-        let of_family = |gateway: &&std::net::IpAddr| gateway.is_ipv4() == net.addr().is_ipv4();
-        pod.network.gateways.iter().find(of_family).map(ToString::to_string)
-    };
-    let defaults = pod.network.gateways.iter().map(|gateway| {
-        let everything = if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
-        (everything.to_owned(), Some(gateway.to_string()))
-    });
-    let others = pod
-        .network
-        .routes
-        .iter()
-        .map(|route| (route.destination.to_string(), route.next_hop.map(|hop| hop.to_string())));
-    Success {
-        host_interface: veth.host.clone(),
-        interface: veth.pod.clone(),
-        sandbox: attachment.namespace.clone().unwrap_or_default(),
-        mac: veth.mac.to_string(),
-        mtu: veth.mtu,
-        addresses: pod.network.addresses.iter().map(|net| (net.to_string(), gateway_of(net))).collect(),
-        routes: defaults.chain(others).collect(),
     }
 }

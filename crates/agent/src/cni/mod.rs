@@ -1,6 +1,7 @@
 //! The agent's side of the CNI plugin: a socket, one request a connection.
 
 mod add;
+mod cable;
 mod metrics;
 mod remove;
 mod turns;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use underlay_cni::result::Failure;
 use underlay_cni::verb::{Attachment, ValidAttachment};
-use underlay_net::names::host_interface;
+use underlay_linux::Fault;
+use underlay_net::names::{host_interface, is_host_interface};
 use underlay_ovs::pods::{pod_ports, remove_pod_ports};
 
 use super::{Server, broken};
@@ -32,12 +33,26 @@ impl Server {
 
     async fn remove_sandbox(&self, sandbox: &str) -> Result<(), Failure> {
         let _turn = self.turns.to_remove(sandbox).await;
-        let link = host_interface(sandbox);
-        let (ports, link) = tokio::join!(
+        let links = self.links_of(sandbox).await?;
+        let (ports, links) = tokio::join!(
             remove_pod_ports(&self.switch, sandbox),
-            self.hands.run(async move |kernel| kernel.delete_link(&link).await),
+            self.hands.run(async move |kernel| {
+                for link in &links {
+                    kernel.delete_link(link).await?;
+                }
+                Ok(())
+            }),
         );
         ports.map_err(|error| broken(&error))?;
-        link.map_err(|error| broken(&error))
+        links.map_err(|error: Fault| broken(&error))
+    }
+
+    /// The node's ends of a container's cables: the one that every container has, whether it is on the switch or not,
+    /// and those that are.
+    async fn links_of(&self, sandbox: &str) -> Result<BTreeSet<String>, Failure> {
+        let replica = self.switch.loaded().await.map_err(|error| broken(&error))?;
+        let ports = pod_ports(&replica).into_iter().filter(|port| port.sandbox == sandbox);
+        let known = ports.map(|port| port.name).filter(|name| is_host_interface(name));
+        Ok(known.chain([host_interface(sandbox)]).collect())
     }
 }

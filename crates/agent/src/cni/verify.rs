@@ -1,16 +1,18 @@
-//! CHECK: whether a pod's interface is still as it was made.
+//! CHECK: whether a pod's interfaces are still as they were made.
 
 use std::path::Path;
 
 use underlay_cni::result::{Failure, code};
 use underlay_cni::verb::Attachment;
-use underlay_ovs::pods::pod_ports;
+use underlay_linux::PodInterface;
+use underlay_ovs::pods::{HeldPort, pod_ports};
 use underlay_world::Key;
 
+use super::cable::cables;
 use super::{Server, broken};
 
 impl Server {
-    /// Compares the interface with the plan.
+    /// Compares the interfaces with the plan.
     pub(super) async fn verify(&self, attachment: &Attachment) -> Result<(), Failure> {
         let key = Key::new(&attachment.pod.namespace, &attachment.pod.name);
         let Some(pods) = self.pods.borrow().clone() else {
@@ -19,22 +21,37 @@ impl Server {
         let Some(pod) = pods.pods.get(&key) else {
             return Err(wrong(format!("pod {key} is not known on this node")));
         };
-        let namespace = Path::new(attachment.namespace.as_deref().unwrap_or_default());
-        let state = underlay_linux::veth::read_pod(namespace, &attachment.interface).await;
-        let Some(state) = state.map_err(|error| broken(&error))? else {
-            return Err(wrong(format!("{} is not in {}", attachment.interface, namespace.display())));
-        };
-        if state.link.mac != Some(pod.network.mac) {
-            return Err(wrong(format!("{} has not MAC address {}", attachment.interface, pod.network.mac)));
-        }
-        if let Some(missing) = pod.network.addresses.iter().find(|net| !state.addresses.contains(net)) {
-            return Err(wrong(format!("{} lacks address {missing}", attachment.interface)));
+        if let Some(what) = &pod.waiting {
+            return Err(wrong(format!("pod {key} waits for {what}")));
         }
         let replica = self.switch.loaded().await.map_err(|error| broken(&error))?;
-        if pod_ports(&replica).iter().any(|port| port.sandbox == attachment.container) {
-            return Ok(());
+        let namespace = Path::new(attachment.namespace.as_deref().unwrap_or_default());
+        for cable in cables(attachment, &key, pod, self.mtu) {
+            interface(namespace, &cable.interface).await?;
+            let logical = cable.port.external_ids.get("iface-id");
+            let carries =
+                |port: &HeldPort| port.sandbox == attachment.container && Some(&port.iface_id) == logical;
+            if !pod_ports(&replica).iter().any(carries) {
+                return Err(wrong(format!("Open vSwitch has no port for {}", cable.interface.name)));
+            }
         }
-        Err(wrong(format!("Open vSwitch has no port for {}", attachment.interface)))
+        Ok(())
+    }
+}
+
+/// Compares one of a pod's interfaces with what it should be.
+async fn interface(namespace: &Path, want: &PodInterface) -> Result<(), Failure> {
+    let PodInterface { name, mac, addresses, .. } = want;
+    let state = underlay_linux::veth::read_pod(namespace, name).await;
+    let Some(state) = state.map_err(|error| broken(&error))? else {
+        return Err(wrong(format!("{name} is not in {}", namespace.display())));
+    };
+    if state.link.mac != Some(*mac) {
+        return Err(wrong(format!("{name} has not MAC address {mac}")));
+    }
+    match addresses.iter().find(|net| !state.addresses.contains(net)) {
+        Some(missing) => Err(wrong(format!("{name} lacks address {missing}"))),
+        None => Ok(()),
     }
 }
 

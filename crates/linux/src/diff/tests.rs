@@ -81,6 +81,14 @@ fn where_somebody_else_has_a_route_ours_is_removed_and_added() {
 }
 
 #[test]
+fn what_is_on_a_link_comes_before_what_is_behind_it() {
+    let behind = route("10.1.0.0/16", "a", Some("10.1.7.1"));
+    let direct = route("10.1.7.0/24", "a", None);
+    let ops = diff(&want_routes(&[behind.clone(), direct.clone()]), &have(&["a"]));
+    assert_eq!(ops, [Op::AddRoute(direct, 2), Op::AddRoute(behind, 2)]);
+}
+
+#[test]
 fn bits_beyond_the_prefix_do_not_count() {
     let mut have = have(&["a"]);
     have.routes = vec![held(&route("10.1.0.0/16", "a", None))];
@@ -140,6 +148,8 @@ fn after(have: &Observed, ops: &[Op]) -> Observed {
                 have.routes.retain(|held| (held.table, held.destination) != (new.table, new.destination));
                 have.routes.push(held(new));
             }
+            Op::AddTableEnd(new) => _ = have.table_ends.insert(*new),
+            Op::DeleteTableEnd(old) => _ = have.table_ends.remove(old),
             Op::AddRule(new) => _ = have.rules.insert(new.clone()),
             Op::DeleteRule(old) => _ = have.rules.remove(old),
             other => panic!("{other} is not part of this test"),
@@ -178,12 +188,19 @@ fn any_rule() -> impl Strategy<Value = Rule> {
     })
 }
 
+fn any_end() -> impl Strategy<Value = TableEnd> {
+    (1..3u32, prop_oneof![Just(Family::V4), Just(Family::V6)])
+        .prop_map(|(table, family)| TableEnd { table, family })
+}
+
 proptest! {
     #[test]
     fn one_turn_is_enough_and_others_keep_what_they_have(
         routes in btree_set(any_route(), 0..6),
         addresses in btree_set(any_address(), 0..6),
         rules in btree_set(any_rule(), 0..6),
+        ends in btree_set(any_end(), 0..3),
+        old_ends in btree_set(any_end(), 0..3),
         old_routes in vec(any_route(), 0..6),
         old_addresses in vec((any_address(), any::<bool>()), 0..6),
         old_rules in btree_set(any_rule(), 0..6),
@@ -202,11 +219,13 @@ proptest! {
                 .map(|address| (address, why()))
                 .collect(),
             rules: rules.into_iter().map(|rule| (rule, why())).collect(),
+            table_ends: ends.into_iter().map(|end| (end, why())).collect(),
             ..Host::default()
         };
         let mut have = have(&["a", "b"]);
         have.routes = one_each(&mut old_routes.into_iter()).values().map(held).collect();
         have.rules = old_rules;
+        have.table_ends = old_ends;
         have.addresses = old_addresses
             .into_iter()
             .map(|(address, ours)| {

@@ -9,6 +9,7 @@ use rtnetlink::packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteNextHopFlags, RouteProtocol,
     RouteType, RouteVia,
 };
+use underlay_desired::linux::TableEnd;
 use underlay_desired::owner::PROTOCOL;
 use underlay_net::Family;
 
@@ -62,9 +63,14 @@ pub struct NextHop {
     pub link: String,
 }
 
+/// The priority of the end of a table: after every other route, as long as nobody means to be later.
+pub const END_PRIORITY: u32 = 4_278_198_272;
+
 /// What is kept of a dumped route.
 pub(super) enum Kept {
     Ours(HeldRoute),
+    /// Our end of a table.
+    End(TableEnd),
     Bgp(BgpRoute),
     /// Somebody else's, of the priority that ours have: its table and destination.
     Theirs((u32, IpNet)),
@@ -98,6 +104,9 @@ pub(super) fn read_route(message: RouteNetlinkMessage, names: &Names) -> Option<
     let (protocol, kind) = (message.header.protocol, message.header.kind);
     let mut route = read_held(message, names)?;
     match protocol {
+        RouteProtocol::Other(PROTOCOL) if kind == RouteType::Unreachable && is_end(&route) => {
+            Some(Kept::End(TableEnd { table: route.table, family: Family::of_net(&route.destination) }))
+        }
         RouteProtocol::Other(PROTOCOL) => {
             if kind != RouteType::Unicast {
                 route.hops.clear();
@@ -110,6 +119,10 @@ pub(super) fn read_route(message: RouteNetlinkMessage, names: &Names) -> Option<
         }
         _ => None,
     }
+}
+
+fn is_end(route: &HeldRoute) -> bool {
+    route.destination.prefix_len() == 0 && route.priority == END_PRIORITY
 }
 
 /// Destination and gateway of a route of the main table.

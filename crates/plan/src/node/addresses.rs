@@ -9,9 +9,10 @@ use underlay_desired::{ObjectRef, Why};
 use underlay_net::alloc::AddressPool;
 use underlay_net::cidr::{host, with_length_of};
 use underlay_net::{Family, Mac};
-use underlay_world::local::Assigned;
 use underlay_world::{Key, Pod};
 
+use super::networks::{Attachment, Others};
+use super::seats::{self, Seat};
 use super::site::{Side, Site, masquerade};
 
 /// A pod with all it was given.
@@ -21,10 +22,34 @@ pub struct PlacedPod {
     pub uid: String,
     /// Its part of the default network.
     pub network: PodNetwork,
+    /// Its part of the network that carries its traffic, if that is another.
+    pub primary: Option<Attached>,
+    /// What it still waits for before it can start.
+    pub waiting: Option<String>,
     /// The annotation that must be written, if it is not there yet.
     pub record: Option<String>,
     /// Its reason.
     pub why: Why,
+}
+
+/// A pod's part of a network besides the default one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attached {
+    /// The attachment definition: `<namespace>/<name>`.
+    pub attachment: String,
+    /// The network.
+    pub network: String,
+    /// What it has given the pod.
+    pub part: PodNetwork,
+    /// Its largest packet.
+    pub mtu: u32,
+}
+
+impl PlacedPod {
+    /// Whether the default network is for probes only.
+    pub fn locked(&self) -> bool {
+        self.network.role == Some(Role::InfrastructureLocked)
+    }
 }
 
 /// Pods that have addresses, and why the others have none.
@@ -36,69 +61,121 @@ pub struct Placed {
     pub problems: BTreeMap<Key, String>,
 }
 
-/// Gives every pod of the node its addresses.
-pub fn place(site: &Site<'_>) -> Placed {
-    let mut pools: BTreeMap<Family, AddressPool> = site.families.iter().map(pool).collect();
+/// Gives every pod of the node its addresses: of the default network, and of those others that the node is in.
+pub fn place(site: &Site<'_>, others: &Others<'_>) -> Placed {
     let mut placed = Placed::default();
-    let pods = || site.world.pods.values().filter(|pod| pod.needs_port() && pod.node == site.node.name);
-    let mut had: BTreeMap<&Key, Vec<IpAddr>> = BTreeMap::new();
-    // Nobody may be given what another already has. What a pod was given counts before what is written: an annotation
-    // that somebody edited does not change the address of a pod that runs.
-    for source in [assigned, recorded] {
-        for pod in pods() {
-            if had.contains_key(&pod.key) {
-                continue;
-            }
-            if let Some(addresses) = source(site, pod).filter(|addresses| take_all(&mut pools, addresses)) {
-                had.insert(&pod.key, addresses);
-            }
-        }
+    let seats = seats::find(site, others, &mut placed.problems);
+    let mut given = allocate(site, seats.iter().map(|seat| (seat, DEFAULT_NETWORK)));
+    let mut of_others: BTreeMap<&Key, Given> = BTreeMap::new();
+    for (name, other) in &others.sites {
+        let own = |seat: &'_ &Seat<'_>| seat.own.as_ref().is_some_and(|own| own.network == **name);
+        let own = seats.iter().filter(own);
+        of_others.extend(allocate(
+            other,
+            own.map(|seat| (seat, seat.own.as_ref().map_or("", |own| own.name.as_str()))),
+        ));
     }
-    for pod in pods() {
-        let addresses = match had.remove(&pod.key).map_or_else(|| take_any(site, &mut pools), Ok) {
-            Ok(addresses) => addresses,
-            Err(problem) => {
-                placed.problems.insert(pod.key.clone(), problem);
-                continue;
-            }
-        };
-        let network = network(site, &addresses);
-        placed.pods.insert(
-            pod.key.clone(),
-            PlacedPod {
-                uid: pod.uid.clone(),
-                record: record(pod, &network),
-                network,
-                why: Why::from_object(ObjectRef::namespaced("Pod", &pod.key.namespace, &pod.key.name)),
-            },
-        );
+    for seat in &seats {
+        let key = &seat.pod.key;
+        match placed_pod(site, seat, given.remove(key), of_others.remove(key), others) {
+            Ok(pod) => _ = placed.pods.insert(key.clone(), pod),
+            Err(problem) => _ = placed.problems.insert(key.clone(), problem),
+        }
     }
     placed
 }
 
-/// The annotation with the pod's part of the default network, unless it is there. Other networks' parts stay.
-fn record(pod: &Pod, network: &PodNetwork) -> Option<String> {
-    let mut networks = pod.networks.clone().unwrap_or_default();
-    let entry = networks.0.get(DEFAULT_NETWORK);
-    if entry.is_some_and(|entry| entry.addresses == network.addresses && entry.mac == network.mac) {
-        return None;
+/// Addresses of a pod, or why it has none.
+type Given = Result<Vec<IpAddr>, String>;
+
+fn placed_pod(
+    site: &Site<'_>,
+    seat: &Seat<'_>,
+    addresses: Option<Given>,
+    own_addresses: Option<Given>,
+    others: &Others<'_>,
+) -> Result<PlacedPod, String> {
+    let role = if seat.locked { Role::InfrastructureLocked } else { Role::Primary };
+    let network = network(site, &addresses.transpose()?.unwrap_or_default(), role);
+    let own_addresses = own_addresses.transpose()?;
+    let attached = |own: &Attachment| {
+        let site = others.sites.get(own.network.as_str())?;
+        Some(Attached {
+            attachment: own.name.clone(),
+            network: own.network.clone(),
+            part: self::network(site, own_addresses.as_deref()?, Role::Primary),
+            mtu: site.network.mtu,
+        })
+    };
+    let primary = seat.own.as_ref().and_then(attached);
+    let key = &seat.pod.key;
+    Ok(PlacedPod {
+        uid: seat.pod.uid.clone(),
+        record: record(seat.pod, &network, primary.as_ref()),
+        network,
+        primary,
+        waiting: seat.waiting.clone(),
+        why: Why::from_object(ObjectRef::namespaced("Pod", &key.namespace, &key.name)),
+    })
+}
+
+/// Gives pods addresses of one network, each under the name by which its annotation calls that.
+fn allocate<'a>(
+    site: &Site<'_>,
+    seats: impl Iterator<Item = (&'a Seat<'a>, &'a str)>,
+) -> BTreeMap<&'a Key, Given> {
+    let seats: Vec<(&Seat<'a>, &str)> = seats.collect();
+    let mut pools: BTreeMap<Family, AddressPool> = site.families.iter().map(pool).collect();
+    let mut given: BTreeMap<&Key, Given> = BTreeMap::new();
+    // Nobody may be given what another already has. What a pod was given counts before what is written: an annotation
+    // that somebody edited does not change the address of a pod that runs.
+    for source in [assigned, recorded] {
+        for (seat, name) in &seats {
+            if given.contains_key(&seat.pod.key) {
+                continue;
+            }
+            if let Some(addresses) = source(seat, name).filter(|addresses| take_all(&mut pools, addresses)) {
+                given.insert(&seat.pod.key, Ok(addresses));
+            }
+        }
     }
-    networks.0.insert(DEFAULT_NETWORK.to_owned(), network.clone());
-    Some(networks.render())
+    for (seat, _) in seats {
+        given.entry(&seat.pod.key).or_insert_with(|| take_any(site, &mut pools));
+    }
+    given
+}
+
+/// The annotation with all parts of the pod, unless it has them. What is of other networks stays.
+fn record(pod: &Pod, network: &PodNetwork, primary: Option<&Attached>) -> Option<String> {
+    let mut networks = pod.networks.clone().unwrap_or_default();
+    let own = primary.map(|own| (own.attachment.as_str(), &own.part));
+    let mut news = false;
+    for (name, part) in [(DEFAULT_NETWORK, network)].into_iter().chain(own) {
+        let entry = networks.0.get(name);
+        // A role that nobody wrote down is the one that every pod had then.
+        let same = entry.is_some_and(|entry| {
+            let role = entry.role.as_ref().unwrap_or(&Role::Primary);
+            entry.addresses == part.addresses && entry.mac == part.mac && part.role.as_ref() == Some(role)
+        });
+        if !same {
+            news = true;
+            networks.0.insert(name.to_owned(), part.clone());
+        }
+    }
+    news.then(|| networks.render())
 }
 
 fn pool(side: &Side) -> (Family, AddressPool) {
     (side.family, AddressPool::new(side.subnet, &[side.gateway, side.management]))
 }
 
-fn recorded(_: &Site<'_>, pod: &Pod) -> Option<Vec<IpAddr>> {
-    let network = pod.networks.as_ref()?.0.get(DEFAULT_NETWORK)?;
+fn recorded(seat: &Seat<'_>, name: &str) -> Option<Vec<IpAddr>> {
+    let network = seat.pod.networks.as_ref()?.0.get(name)?;
     Some(network.addresses.iter().map(IpNet::addr).collect())
 }
 
-fn assigned(site: &Site<'_>, pod: &Pod) -> Option<Vec<IpAddr>> {
-    let Assigned { uid, addresses } = site.local.assigned.get(&pod.key)?;
-    (*uid == pod.uid).then(|| addresses.clone())
+fn assigned(seat: &Seat<'_>, name: &str) -> Option<Vec<IpAddr>> {
+    seat.before?.networks.get(name).cloned()
 }
 
 /// Takes an address of every family, or none at all.
@@ -119,7 +196,8 @@ fn take_all(pools: &mut BTreeMap<Family, AddressPool>, addresses: &[IpAddr]) -> 
 fn take_any(site: &Site<'_>, pools: &mut BTreeMap<Family, AddressPool>) -> Result<Vec<IpAddr>, String> {
     let mut addresses = Vec::new();
     for side in &site.families {
-        let Some(Ok(address)) = pools.get_mut(&side.family).map(AddressPool::take_any) else {
+        let pool = pools.get_mut(&side.family);
+        let Some(address) = pool.and_then(|pool| take_outside(pool, &site.network.excluded)) else {
             release(pools, &addresses);
             return Err(format!(
                 "no address is left in subnet {} of node {}: delete pods there, or give nodes larger subnets",
@@ -132,6 +210,18 @@ fn take_any(site: &Site<'_>, pools: &mut BTreeMap<Family, AddressPool>) -> Resul
     Ok(addresses)
 }
 
+/// Takes any address that is in none of these.
+fn take_outside(pool: &mut AddressPool, excluded: &[IpNet]) -> Option<IpAddr> {
+    // Each is met twice at most: on the way to the end of the subnet, and once more from its beginning.
+    for _ in 0..=2 * excluded.len() {
+        let address = pool.take_any().ok()?;
+        let Some(net) = excluded.iter().find(|net| net.contains(&address)) else { return Some(address) };
+        // From behind it, if it does not end behind the subnet.
+        pool.take(net.broadcast());
+    }
+    None
+}
+
 fn release(pools: &mut BTreeMap<Family, AddressPool>, addresses: &[IpAddr]) {
     for address in addresses {
         if let Some(pool) = pools.get_mut(&Family::of(*address)) {
@@ -140,25 +230,28 @@ fn release(pools: &mut BTreeMap<Family, AddressPool>, addresses: &[IpAddr]) {
     }
 }
 
-/// What a pod is told: its addresses, and the way to everything in the cluster.
-fn network(site: &Site<'_>, addresses: &[IpAddr]) -> PodNetwork {
+/// What a pod is told: its addresses, and the way to everything in the network. Where it is for probes only that is all;
+/// otherwise there are services, and everything else.
+fn network(site: &Site<'_>, addresses: &[IpAddr], role: Role) -> PodNetwork {
+    let carries = role == Role::Primary;
     let mut routes = Vec::new();
     for side in &site.families {
-        let services = site.settings.service_nets(side.family);
+        let services = site.settings.service_nets(side.family).filter(|_| carries);
         let hairpin = site.masquerade(side.family, masquerade::HAIRPIN).map(host);
-        let join = site.settings.join.of(side.family);
-        let destinations =
-            site.settings.cluster_nets(side.family).chain(services).chain(hairpin).chain([join]);
+        let hairpin = hairpin.filter(|_| carries && site.network.is_default());
+        let join = site.network.join.of(side.family);
+        let destinations = site.network.nets(side.family).chain(services).chain(hairpin).chain([join]);
         routes.extend(destinations.map(|net| PodRoute { destination: net, next_hop: Some(side.gateway) }));
     }
+    let gateways = site.families.iter().filter(|_| carries).map(|side| side.gateway);
     PodNetwork {
         mac: addresses.first().map_or(site.bridge.mac, |address| Mac::of(*address)),
-        gateways: site.families.iter().map(|side| side.gateway).collect(),
+        gateways: gateways.collect(),
         addresses: with_lengths(site, addresses),
         routes,
         link_local_gateway: None,
         tunnel_id: None,
-        role: Some(Role::Primary),
+        role: Some(role),
         other: underlay_api::Unknown::default(),
     }
 }

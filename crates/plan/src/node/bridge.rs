@@ -4,13 +4,21 @@
 //! services through OVN: its packets are translated to an address OVN can answer, and back. Only pods that are
 //! advertised are reached from outside, straight from the uplink and past connection tracking, since their packets may
 //! come in at one node and leave from another.
+//!
+//! Each user-defined network has a way in of its own. What it sends carries an address that only it has; here that
+//! becomes the node's, in the same connection tracking as everything else of the node, so that no two connections look
+//! alike outside. Nothing else leaves such a network, and of the services only those for all are reached from it.
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use underlay_desired::flow::{Flow, Flows};
 use underlay_net::{Family, Mac};
 
+use super::network::Stand;
+use super::networks::Others;
 use super::site::{Side, Site, masquerade};
+use super::{services, tables};
 
 /// Connection tracking zones of the bridge.
 mod zone {
@@ -28,15 +36,20 @@ mod mark {
     pub const OVN: &str = "0x1";
     /// The node's.
     pub const HOST: &str = "0x2";
+    /// Those of user-defined networks begin here, one for each number of a network.
+    pub const FIRST: u32 = 3;
 }
 
 /// The flows, once both ports are there. Without them the bridge stays the plain switch it is.
-pub fn plan(site: &Site<'_>) -> Flows {
-    let (Some(uplink), Some(patch)) = (site.bridge.uplink, site.bridge.patch) else { return Flows::new() };
+pub fn plan(site: &Site<'_>, others: &Others<'_>) -> Flows {
+    let (Some(uplink), Some(patch)) = (site.bridge.uplink, site.patch()) else { return Flows::new() };
+    let others: Vec<(u32, &Site<'_>)> =
+        others.sites.values().filter_map(|other| Some((other.patch()?, other))).collect();
     let mut pipeline = Pipeline {
         site,
         uplink,
         patch,
+        patches: std::iter::once(patch).chain(others.iter().map(|(patch, _)| *patch)).collect(),
         mac: site.bridge.mac,
         encap: site.settings.encap_port,
         flows: Flows::new(),
@@ -51,13 +64,23 @@ pub fn plan(site: &Site<'_>) -> Flows {
         }
     }
     pipeline.rest();
+    for (own, other) in others {
+        pipeline.site = other;
+        for side in &other.families {
+            pipeline.own_network(own, side);
+        }
+        pipeline.rest_of(own);
+    }
     pipeline.flows
 }
 
 struct Pipeline<'a> {
     site: &'a Site<'a>,
     uplink: u32,
+    /// The default network's way in.
     patch: u32,
+    /// All networks' ways in.
+    patches: Vec<u32>,
     mac: Mac,
     encap: u16,
     flows: Flows,
@@ -84,7 +107,9 @@ impl Pipeline<'_> {
 
     /// ARP and neighbour discovery: the node answers for the shared addresses, both hear answers.
     fn neighbors(&mut self) {
-        let (uplink, patch, mac) = (self.uplink, self.patch, self.mac);
+        let (uplink, mac) = (self.uplink, self.mac);
+        let all: Vec<String> = self.patches.iter().map(|patch| format!("output:{patch}")).collect();
+        let all = all.join(",");
         for side in self.site.families.clone() {
             let Some(external) = side.external.map(|net| net.addr()) else { continue };
             let question = match external {
@@ -95,14 +120,15 @@ impl Pipeline<'_> {
             };
             self.add(0, 120, question, "LOCAL".to_owned());
         }
-        self.add(0, 111, format!("in_port={uplink},arp"), format!("output:{patch},LOCAL"));
+        self.add(0, 111, format!("in_port={uplink},arp"), format!("{all},LOCAL"));
         for kind in [134, 136] {
             let answer = format!("in_port={uplink},icmp6,icmp_type={kind},icmp_code=0");
-            self.add(0, 111, answer, format!("output:{patch},LOCAL"));
+            self.add(0, 111, answer, format!("{all},LOCAL"));
         }
         self.add(0, 110, format!("in_port={uplink},icmp6,icmp_type=135,icmp_code=0"), "LOCAL".to_owned());
         for kind in 133..=136 {
-            for from in ["LOCAL".to_owned(), patch.to_string()] {
+            let patches = self.patches.iter().map(ToString::to_string);
+            for from in std::iter::once("LOCAL".to_owned()).chain(patches).collect::<Vec<_>>() {
                 let said = format!("in_port={from},dl_src={mac},icmp6,icmp_type={kind},icmp_code=0");
                 self.add(0, 110, said, format!("output:{uplink}"));
             }
@@ -179,11 +205,71 @@ impl Pipeline<'_> {
         self.add(0, 104, outbound, format!("output:{uplink}"));
     }
 
-    /// Everything else: to the node, to the uplink, or nowhere.
-    fn rest(&mut self) {
-        let (uplink, patch, mac) = (self.uplink, self.patch, self.mac);
+    /// One family of a user-defined network.
+    fn own_network(&mut self, own: u32, side: &Side) {
+        // Whatever else it sends: other networks may have the same addresses.
+        self.add(0, 90, format!("in_port={own},{}", words(side.family).ip), "drop".to_owned());
+        let (Some(stand), Some(external)) = (side.stand, side.external) else { return };
+        self.own_connections(own, side.family, stand, external.addr());
+        for net in self.site.settings.service_nets(side.family) {
+            self.own_services(own, side.family, stand, net);
+        }
+        let (mac, patch) = (self.mac, self.patch);
+        let Words { ip, source, destination } = words(side.family);
+        let to = |port: u32| format!("set_field:{mac}->eth_dst,output:{port}");
+        for (_, service) in services::for_all(self.site.world, side.family) {
+            self.add(2, 300, format!("{ip},{destination}={service}"), to(patch));
+        }
+        let mark = tables::mark(self.site);
+        self.add(2, 250, format!("{ip},pkt_mark={mark:#x}"), to(own));
+        self.add(2, 200, format!("{ip},{source}={}", stand.management), "drop".to_owned());
+    }
+
+    /// What a user-defined network sends to the world leaves with the node's address, and answers find back.
+    fn own_connections(&mut self, own: u32, family: Family, stand: Stand, external: IpAddr) {
+        let (uplink, mac, zone) = (self.uplink, self.mac, zone::MAIN);
+        let mark = mark::FIRST + u32::from(self.site.network.id);
+        let Words { ip, source, .. } = words(family);
+        let out = format!("in_port={own},dl_src={mac},{ip},{source}={}", stand.gateway);
+        let commit = format!("ct(commit,zone={zone},nat(src={external}),exec(set_field:{mark:#x}->ct_mark))");
+        self.add(0, 100, out, format!("{commit},output:{uplink}"));
+        // Only services are reached under this address; outside it means nothing.
+        let node = format!("in_port=LOCAL,{ip},{source}={}", stand.management);
+        self.add(0, 105, node, "drop".to_owned());
+        for state in ["+trk+est", "+trk+rel"] {
+            let answer = format!("{ip},ct_state={state},ct_mark={mark:#x}");
+            self.add(1, 100, answer, format!("output:{own}"));
+        }
+    }
+
+    /// Services that a user-defined network's pods reach through the node, and those of the network that the node
+    /// reaches.
+    fn own_services(&mut self, own: u32, family: Family, stand: Stand, net: IpNet) {
+        let (patch, zone) = (self.patch, zone::HOST);
+        let Words { ip, source, destination } = words(family);
+        let pods = stand.management;
+        let out = format!("in_port=LOCAL,{ip},{source}={pods},{destination}={net}");
+        self.add(0, 550, out, format!("ct(commit,zone={zone},table=2)"));
+        let back = format!("in_port={patch},{ip},{source}={net},{destination}={pods}");
+        self.add(0, 500, back, format!("ct(zone={zone},nat,table=3)"));
+        if let Some(host) = self.site.masquerade(family, masquerade::HOST) {
+            let back = format!("in_port={own},{ip},{source}={net},{destination}={host}");
+            self.add(0, 500, back, format!("ct(zone={zone},nat,table=3)"));
+        }
+        self.add(0, 115, format!("in_port={own},{ip},{destination}={net}"), "drop".to_owned());
+    }
+
+    /// What else comes out of a network: questions for neighbours go to the uplink, anything strange nowhere.
+    fn rest_of(&mut self, patch: u32) {
+        let (uplink, mac) = (self.uplink, self.mac);
         self.add(0, 10, format!("in_port={patch},dl_src={mac}"), format!("output:{uplink}"));
         self.add(0, 9, format!("in_port={patch}"), "drop".to_owned());
+    }
+
+    /// Everything else: to the node, to the uplink, or nowhere.
+    fn rest(&mut self) {
+        let (uplink, mac) = (self.uplink, self.mac);
+        self.rest_of(self.patch);
         self.add(0, 10, format!("in_port={uplink},dl_dst={mac}"), "LOCAL".to_owned());
         self.add(0, 10, "in_port=LOCAL".to_owned(), format!("output:{uplink}"));
         self.add(0, 5, format!("in_port={uplink}"), "LOCAL".to_owned());

@@ -1,76 +1,90 @@
-//! The node's own network stack: its port among its pods, and its way to services through OVN.
+//! The node's own network stack: its ports among its pods, and its way to services through OVN.
+
+use std::collections::BTreeMap;
 
 use underlay_desired::linux::{Address, Host, Link, Neighbor, Route, Sysctl};
 use underlay_desired::nft::{Chain, Hook, Rule, Ruleset};
 use underlay_desired::switch::{Port, Switch};
 use underlay_net::cidr::{host, with_length_of};
-use underlay_net::names::management_interface;
 use underlay_net::{Family, Mac};
 
+use super::networks::Others;
 use super::site::{Side, Site, masquerade};
+use super::tables::Part;
 
 /// The kernel's main table.
 const MAIN_TABLE: u32 = 254;
 /// Bridge of OVN's own ports.
 const INTEGRATION_BRIDGE: &str = "br-int";
 
-/// The switch port by which the node is among its pods.
-pub fn plan_switch(site: &Site<'_>) -> Switch {
-    let mut switch = Switch::default();
+/// The switch port by which the node is among the pods of a network.
+pub fn plan_switch(site: &Site<'_>, switch: &mut Switch) {
+    let mut ids = BTreeMap::from([("iface-id".to_owned(), site.names.management_port(site.name()))]);
+    if !site.network.is_default() {
+        ids.insert("k8s.ovn.org/network".to_owned(), site.network.name.clone());
+    }
     let port = Port {
         bridge: INTEGRATION_BRIDGE.to_owned(),
         mac: site.management_mac().unwrap_or(site.bridge.mac),
-        mtu: site.settings.mtu,
-        external_ids: [("iface-id".to_owned(), site.names.management_port(site.name()))].into(),
+        mtu: site.network.mtu,
+        external_ids: ids,
         why: site.why.clone(),
     };
-    switch.ports.insert(management_interface(0), port);
-    switch
+    switch.ports.insert(site.management_interface(), port);
 }
 
-/// Addresses, routes, neighbours and settings.
-pub fn plan(site: &Site<'_>) -> Host {
-    let mut plan = Planner { site, host: Host::default() };
-    let management = management_interface(0);
+/// Addresses, routes, neighbours and settings for a network.
+pub fn plan(site: &Site<'_>, host: &mut Host) {
+    let mut plan = Planner { site, host };
+    let management = site.management_interface();
     plan.host.links.insert(
         management.clone(),
-        Link { mtu: Some(site.settings.mtu), mac: site.management_mac(), why: site.why.clone() },
+        Link { mtu: Some(site.network.mtu), mac: site.management_mac(), why: site.why.clone() },
     );
     for side in &site.families {
-        plan.among_pods(side, &management);
-        plan.towards_services(side);
+        plan.on_link(side, &management);
+        match side.stand {
+            None => {
+                plan.among_pods(side, &management);
+                plan.towards_services(side);
+            }
+            Some(stand) => Part { site, side, stand }.plan(plan.host),
+        }
     }
-    plan.host
 }
 
 struct Planner<'a> {
     site: &'a Site<'a>,
-    host: Host,
+    host: &'a mut Host,
 }
 
 impl Planner<'_> {
+    /// The node's interface in a network: it knows the pods' gateway and hands on what pods send.
+    fn on_link(&mut self, side: &Side, link: &str) {
+        let mac = self.site.gateway_mac().unwrap_or(self.site.bridge.mac);
+        let neighbor = Neighbor { link: link.to_owned(), address: side.gateway, mac };
+        self.host.neighbors.insert(neighbor, self.site.why.clone());
+        self.forwarding(side.family, link);
+        if side.family == Family::V4 {
+            self.sysctl(format!("net.ipv4.conf.{link}.rp_filter"), "2");
+        }
+    }
+
     /// The node reaches all pods of the cluster through its own port among them.
     fn among_pods(&mut self, side: &Side, link: &str) {
         let why = self.site.why.clone();
         let address = Address { link: link.to_owned(), net: side.management_net(), deprecated: false };
         self.host.addresses.insert(address, why.clone());
-        for net in self.site.settings.cluster_nets(side.family) {
+        for net in self.site.network.nets(side.family) {
             let route = Route {
                 table: MAIN_TABLE,
                 destination: net,
                 link: link.to_owned(),
                 gateway: Some(side.gateway),
                 source: None,
-                mtu: Some(self.site.settings.mtu),
+                mtu: Some(self.site.network.mtu),
             };
             self.host.routes.insert(route, why.clone());
-        }
-        let mac = self.site.gateway_mac().unwrap_or(self.site.bridge.mac);
-        let neighbor = Neighbor { link: link.to_owned(), address: side.gateway, mac };
-        self.host.neighbors.insert(neighbor, why);
-        self.forwarding(side.family, link);
-        if side.family == Family::V4 {
-            self.sysctl(format!("net.ipv4.conf.{link}.rp_filter"), "2");
         }
     }
 
@@ -109,7 +123,7 @@ impl Planner<'_> {
                 destination: services,
                 gateway: Some(next_hop),
                 source: Some(own),
-                mtu: Some(self.site.settings.mtu),
+                mtu: Some(self.site.network.mtu),
                 ..route.clone()
             };
             self.host.routes.insert(route, why.clone());
@@ -129,14 +143,23 @@ impl Planner<'_> {
     }
 }
 
-/// The packet filter.
-pub fn plan_filter(site: &Site<'_>) -> Ruleset {
-    let management = management_interface(0);
+/// The packet filter, given the default network and the others.
+pub fn plan_filter(site: &Site<'_>, others: &Others<'_>) -> Ruleset {
+    let management = site.management_interface();
     let rule = |text: String| Rule { text, why: site.why.clone() };
     // What the node sends to pods from another of its addresses must come back to it, not by way of the gateway router.
     let mut to_pods = vec![rule(format!("oifname != \"{management}\" return"))];
     // Pods are reached from outside through OVN and when they are advertised, never through the node's own routing.
-    let forwarded = format!("iifname \"{}\" oifname \"{management}\" ct state new drop", site.bridge.name);
+    let from_outside =
+        |link: &str| format!("iifname \"{}\" oifname \"{link}\" ct state new drop", site.bridge.name);
+    let mut forwarded = vec![rule(from_outside(&management))];
+    for other in others.sites.values() {
+        let link = other.management_interface();
+        let rule = |text| Rule { text, why: other.why.clone() };
+        forwarded.push(rule(from_outside(&link)));
+        // What came out of a network for nobody on this node must not go round in circles.
+        forwarded.push(rule(format!("iifname \"{link}\" oifname \"{link}\" drop")));
+    }
     for side in &site.families {
         let (own, family) = (side.management, if side.family == Family::V4 { "ip" } else { "ip6" });
         to_pods.push(rule(format!("{family} saddr {own} return")));
@@ -144,7 +167,7 @@ pub fn plan_filter(site: &Site<'_>) -> Ruleset {
     }
     Ruleset::from([
         ("management-snat".to_owned(), base_chain("nat", "postrouting", 100, to_pods)),
-        ("forwarded".to_owned(), base_chain("filter", "forward", 0, vec![rule(forwarded)])),
+        ("forwarded".to_owned(), base_chain("filter", "forward", 0, forwarded)),
     ])
 }
 

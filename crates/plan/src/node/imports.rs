@@ -94,9 +94,9 @@ fn refusal(site: &Site<'_>, route: &LearnedRoute) -> Option<Refusal> {
 }
 
 fn own_ranges(site: &Site<'_>, family: Family) -> impl Iterator<Item = IpNet> {
-    let settings = site.settings;
-    let fixed = [settings.join.of(family), settings.transit.of(family), settings.masquerade.of(family)];
-    settings.cluster_nets(family).chain(settings.service_nets(family)).chain(fixed)
+    let (network, settings) = (site.network, site.settings);
+    let fixed = [network.join.of(family), settings.transit.of(family), settings.masquerade.of(family)];
+    network.nets(family).chain(settings.service_nets(family)).chain(fixed)
 }
 
 fn is_connected(site: &Site<'_>, destination: &IpNet) -> bool {

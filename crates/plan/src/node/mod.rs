@@ -10,10 +10,15 @@ mod bridge;
 pub mod frr;
 mod host;
 pub mod imports;
+pub mod isolation;
 mod nat;
+pub mod network;
+pub mod networks;
 mod pods;
+mod seats;
 mod services;
 pub mod site;
+mod tables;
 pub mod topology;
 mod zones;
 
@@ -28,6 +33,8 @@ use underlay_world::{Local, Node, Settings, World};
 
 use addresses::Placed;
 use imports::Learned;
+use network::Network;
+use networks::Others;
 use site::{Site, Waiting};
 
 /// Everything a node should have.
@@ -64,6 +71,8 @@ pub struct Zone {
     pub advertised: bool,
     /// What became of the routes that BGP brought.
     pub learned: Vec<Learned>,
+    /// User-defined networks that are not on the node yet, and what each waits for.
+    pub waiting: BTreeMap<String, String>,
 }
 
 /// Plans a node.
@@ -71,8 +80,14 @@ pub fn plan(name: &str, world: &World, settings: &Settings, local: &Local) -> No
     let node = world.node(name);
     let annotations = node.map(|node| annotations::plan(node, settings, local)).unwrap_or_default();
     let speaker = node.map(|node| speaker(node, world)).unwrap_or_default();
-    match Site::find(name, world, settings, local) {
-        Ok(site) => NodePlan { annotations, speaker, zone: Some(zone(&site)), waiting: None },
+    let networks = networks::find(world, settings);
+    let default = Network::default_network(settings, networks.namespaces.keys().cloned().collect());
+    let find = |network| Site::find(name, network, world, settings, local);
+    match find(&default) {
+        Ok(site) => {
+            let zone = zone(&site, Others::find(&networks, find));
+            NodePlan { annotations, speaker, zone: Some(zone), waiting: None }
+        }
         Err(waiting) => NodePlan { annotations, speaker, zone: None, waiting: Some(waiting) },
     }
 }
@@ -82,26 +97,34 @@ fn speaker(node: &Node, world: &World) -> frr::Merged {
     frr::merge(&node.labels, configurations, &frr::Secrets::new())
 }
 
-fn zone(site: &Site<'_>) -> Zone {
-    let placed = addresses::place(site);
-    let mut northbound = Rows::default();
-    topology::plan(site, &mut northbound);
-    zones::plan(site, &mut northbound);
-    nat::plan(site, &mut northbound);
+/// Plans all networks. One that waits for something is in nobody's way.
+fn zone(site: &Site<'_>, others: Others<'_>) -> Zone {
+    let placed = addresses::place(site, &others);
+    let (mut northbound, mut southbound) = (Rows::default(), Rows::default());
+    let (mut switch, mut host) = (Switch::default(), Host::default());
+    for site in std::iter::once(site).chain(others.sites.values()) {
+        topology::plan(site, &mut northbound);
+        zones::plan(site, &mut northbound);
+        nat::plan(site, &mut northbound);
+        services::plan(site, &mut northbound);
+        services::plan_ways(site, &mut northbound);
+        pods::plan(site, &placed, &mut northbound);
+        host::plan_switch(site, &mut switch);
+        host::plan(site, &mut host);
+    }
     let learned = imports::plan(site, &mut northbound);
-    services::plan(site, &mut northbound);
-    pods::plan(site, &placed, &mut northbound);
-    let mut southbound = Rows::default();
+    isolation::plan(site, &placed, &mut northbound);
     zones::plan_chassis(site, &mut southbound);
     Zone {
         northbound,
         southbound,
-        switch: host::plan_switch(site),
-        flows: BTreeMap::from([(site.bridge.name.clone(), bridge::plan(site))]),
-        host: host::plan(site),
-        filter: host::plan_filter(site),
+        switch,
+        flows: BTreeMap::from([(site.bridge.name.clone(), bridge::plan(site, &others))]),
+        host,
+        filter: host::plan_filter(site, &others),
         pods: placed,
         advertised: site.advertised,
         learned,
+        waiting: others.waiting,
     }
 }

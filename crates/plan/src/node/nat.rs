@@ -1,51 +1,80 @@
 //! Whose address the outside sees: the node's, or the pod's own where it is advertised.
+//!
+//! The gateway router of a user-defined network shows an address of the network's own, since the same pod addresses may
+//! be in several networks; the external bridge turns that into the node's. To the node itself and to the services that
+//! every network may use its pods speak under another address of the network's own.
 
 use underlay_desired::ovn::{Row, RowId, Rows, Table};
+use underlay_net::Family;
 use underlay_net::hash::hashed_name;
-use underlay_net::{Family, cidr};
 
 use super::site::Site;
 
 /// Ports that translated connections may come from.
 const PORTS: &str = "32768-60999";
 
-/// Address translation on the gateway router, and the set of all nodes' addresses it refers to.
+/// Address translation on the routers, and the set of all nodes' addresses it refers to.
 pub fn plan(site: &Site<'_>, rows: &mut Rows) {
-    let router = RowId::new(Table::LogicalRouter, site.names.gateway_router(site.name()));
+    let gateway = RowId::new(Table::LogicalRouter, site.names.gateway_router(site.name()));
     for side in &site.families {
-        let nodes = node_addresses(site, side.family, rows);
-        let Some(external) = side.external else { continue };
+        if site.network.is_default() {
+            node_addresses(site, side.family, rows);
+        }
+        let Some(external) = side.shown().map(|address| address.to_string()) else { continue };
         // Errors that the router itself reports to the outside.
-        let join = cidr::host(side.join_gateway.addr()).addr().to_string();
+        let join = side.join_gateway.addr().to_string();
         let mut sources = vec![(join, String::new())];
         // An advertised pod shows its own address, except to nodes: they would answer past OVN, from another address.
-        let family = side.family.ovn();
+        let (family, nodes) = (side.family.ovn(), hashed_name(&node_addresses_id(side.family)));
         let only = if site.advertised { format!("{family}.dst == ${nodes}") } else { String::new() };
-        sources.extend(site.settings.cluster_nets(side.family).map(|net| (net.to_string(), only.clone())));
+        sources.extend(site.network.nets(side.family).map(|net| (net.to_string(), only.clone())));
         for (source, matches) in sources {
-            let row = Row::new(Table::Nat, format!("{}/snat/{source}", router.id), &site.why)
-                .text("type", "snat")
-                .text("logical_ip", source)
-                .text("external_ip", external.addr().to_string())
-                .text("external_port_range", PORTS)
-                .text("match", matches)
-                .entry("options", "stateless", "false");
+            let row = translation(site, &gateway, &source, &external).text("match", matches);
             let nat = rows.add(row);
-            rows.refer(&router, "nat", nat);
+            rows.refer(&gateway, "nat", nat);
         }
+    }
+    towards_node(site, rows);
+}
+
+/// Pods of a user-defined network, as their node sees them: what is sent to the node's port among them.
+fn towards_node(site: &Site<'_>, rows: &mut Rows) {
+    let router = RowId::new(Table::LogicalRouter, site.names.cluster_router());
+    let (port, _) = site.names.router_to_switch(site.name());
+    let mac = site.management_mac().unwrap_or(site.bridge.mac);
+    for side in &site.families {
+        let Some(stand) = side.stand else { continue };
+        let row = translation(site, &router, &side.subnet.to_string(), &stand.management.to_string())
+            .text("match", format!("eth.dst == {mac}"))
+            .texts("logical_port", [port.as_str()]);
+        let nat = rows.add(row);
+        rows.refer(&router, "nat", nat);
     }
 }
 
-/// The set of all addresses of all nodes; returns its name.
-fn node_addresses(site: &Site<'_>, family: Family, rows: &mut Rows) -> String {
-    let id = format!("default-network-controller:ClusterNodeIPs:node-ips:{family}");
-    let name = hashed_name(&id);
+fn translation(site: &Site<'_>, router: &RowId, source: &str, shown: &str) -> Row {
+    let row = Row::new(Table::Nat, format!("{}/snat/{source}", router.id), &site.why)
+        .text("type", "snat")
+        .text("logical_ip", source)
+        .text("external_ip", shown)
+        .text("external_port_range", PORTS)
+        .entry("options", "stateless", "false");
+    site.mark(row)
+}
+
+fn node_addresses_id(family: Family) -> String {
+    format!("default-network-controller:ClusterNodeIPs:node-ips:{family}")
+}
+
+/// The set of all addresses of all nodes.
+fn node_addresses(site: &Site<'_>, family: Family, rows: &mut Rows) {
+    let id = node_addresses_id(family);
     let of_family = |net: &&ipnet::IpNet| Family::of_net(net) == family;
     let recorded = site.world.nodes.values().flat_map(|node| &node.host_cidrs.0);
     let addresses = recorded.chain(&site.local.addresses).filter(of_family);
     rows.add(
         Row::new(Table::AddressSet, &id, &site.why)
-            .text("name", &name)
+            .text("name", hashed_name(&id))
             .texts("addresses", addresses.map(|net| net.addr().to_string()))
             .entry("external_ids", "k8s.ovn.org/id", &id)
             .entry("external_ids", "k8s.ovn.org/owner-controller", "default-network-controller")
@@ -53,5 +82,4 @@ fn node_addresses(site: &Site<'_>, family: Family, rows: &mut Rows) -> String {
             .entry("external_ids", "k8s.ovn.org/name", "node-ips")
             .entry("external_ids", "ip-family", family.to_string()),
     );
-    name
 }

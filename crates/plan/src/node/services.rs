@@ -1,4 +1,7 @@
 //! Services: load balancers on the pods' switch, and on the gateway router for what the node itself sends.
+//!
+//! A service is in the network of its namespace and in no other. Two of the default network are for everybody: pods of
+//! other networks reach them through their node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -7,22 +10,49 @@ use underlay_desired::ovn::{Row, RowId, Rows, Table};
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::Family;
 use underlay_world::service::{Protocol, ServicePort};
-use underlay_world::{EndpointSlice, Key, Service};
+use underlay_world::{EndpointSlice, Key, Service, World};
 
 use super::site::{Site, masquerade};
+use super::topology::{StaticRoute, add_route};
+
+/// Services of the default network that pods of all networks may use: the API server and DNS.
+const FOR_ALL: [(&str, &str); 2] = [("default", "kubernetes"), ("kube-system", "kube-dns")];
 
 /// Frontends with their endpoints, as OVN writes them.
 type Frontends = BTreeMap<String, String>;
 
-/// Adds the load balancers of all services.
+/// The services for pods of all networks: names, and addresses of one family.
+pub fn for_all(world: &World, family: Family) -> impl Iterator<Item = (&Key, IpAddr)> {
+    FOR_ALL.into_iter().filter_map(move |(namespace, name)| {
+        let service = world.services.get(&Key::new(namespace, name))?;
+        let address = service.addresses.iter().find(|address| Family::of(**address) == family)?;
+        Some((&service.key, *address))
+    })
+}
+
+/// Leads pods of a user-defined network to the services for all, past their gateway router and through their node.
+pub fn plan_ways(site: &Site<'_>, rows: &mut Rows) {
+    let router = RowId::new(Table::LogicalRouter, site.names.cluster_router());
+    for side in site.families.iter().filter(|side| side.stand.is_some()) {
+        for (service, address) in for_all(site.world, side.family) {
+            let route = StaticRoute::to(&address.to_string(), &side.management.to_string())
+                .id("k8s.ovn.org/udn-enabled-default-service", &service.to_string());
+            add_route(site, rows, &router, route);
+        }
+    }
+}
+
+/// Adds the load balancers of the network's services.
 pub fn plan(site: &Site<'_>, rows: &mut Rows) {
     let mut slices: BTreeMap<&Key, Vec<&EndpointSlice>> = BTreeMap::new();
-    for slice in site.world.slices.values() {
+    let own = (!site.network.is_default()).then_some(&site.network.name);
+    for slice in site.world.slices.values().filter(|slice| slice.network.as_ref() == own) {
         slices.entry(&slice.service).or_default().push(slice);
     }
     let switch = RowId::new(Table::LogicalSwitch, site.names.node_switch(site.name()));
     let router = RowId::new(Table::LogicalRouter, site.names.gateway_router(site.name()));
-    for service in site.world.services.values() {
+    let services = site.world.services.values();
+    for service in services.filter(|service| site.network.carries(&service.key.namespace)) {
         let slices = slices.get(&service.key).map_or(&[][..], Vec::as_slice);
         let protocols: BTreeSet<Protocol> = service.ports.iter().map(|port| port.protocol).collect();
         for protocol in protocols {
@@ -103,7 +133,7 @@ fn backends(
 fn balancer(site: &Site<'_>, service: &Service, protocol: Protocol, kind: &str, frontends: Frontends) -> Row {
     let Key { namespace, name } = &service.key;
     let upper = protocol.ovn().to_uppercase();
-    let title = format!("Service_{namespace}/{name}_{upper}_{kind}");
+    let title = site.names.load_balancer(&format!("Service_{namespace}/{name}_{upper}_{kind}"));
     let why = Why::from_object(ObjectRef::namespaced("Service", namespace, name));
     let hairpin: Vec<String> = Family::ALL
         .into_iter()
@@ -128,5 +158,5 @@ fn balancer(site: &Site<'_>, service: &Service, protocol: Protocol, kind: &str, 
     for (frontend, backends) in frontends {
         row = row.entry("vips", frontend, backends);
     }
-    row
+    site.mark_with_role(row)
 }

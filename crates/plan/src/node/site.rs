@@ -1,14 +1,17 @@
-//! Where a node stands: its addresses in every range, worked out once for all that follows.
+//! Where a node stands in a network: its addresses in every range, worked out once for all that follows.
 
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use underlay_api::annotations::DEFAULT_NETWORK;
+use underlay_desired::ovn::Row;
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::cidr::{nth, with_length_of};
+use underlay_net::names::management_interface;
 use underlay_net::{Family, Mac, NetworkNames};
 use underlay_world::local::Bridge;
 use underlay_world::{Local, Node, Settings, World};
+
+use super::network::{Network, Stand};
 
 /// Bytes that a tunnel adds to a packet: outer Ethernet and IP headers, UDP, Geneve and OVN's option.
 const GENEVE_V4: u32 = 58;
@@ -20,17 +23,21 @@ pub mod masquerade {
     pub const OVN: u128 = 1;
     /// The node, as OVN sees it.
     pub const HOST: u128 = 2;
+    /// Services whose endpoints are on the node that the packet came to.
+    pub const LOCAL_SERVICE: u128 = 3;
     /// A next hop that nobody has: what is sent to it is caught on the bridge.
     pub const NEXT_HOP: u128 = 4;
     /// A pod that reaches itself through a service.
     pub const HAIRPIN: u128 = 5;
 }
 
-/// A node's place in the default network.
+/// A node's place in a network.
 #[derive(Debug, Clone)]
 pub struct Site<'a> {
-    /// Names of everything.
-    pub names: NetworkNames,
+    /// The network.
+    pub network: &'a Network,
+    /// Names of everything in it.
+    pub names: &'a NetworkNames,
     /// The node.
     pub node: &'a Node,
     /// What it sees of itself.
@@ -45,7 +52,7 @@ pub struct Site<'a> {
     pub families: Vec<Side>,
     /// The number of the node.
     pub id: u16,
-    /// Whether the node's part of the default network is told to BGP peers.
+    /// Whether the node's part of the network is told to BGP peers.
     pub advertised: bool,
     /// The reason of what is there because the node is.
     pub why: Why,
@@ -70,6 +77,8 @@ pub struct Side {
     pub transit: IpNet,
     /// The node's address to the world, if it has one of this family.
     pub external: Option<IpNet>,
+    /// The network's own addresses on the node; the default network has none.
+    pub stand: Option<Stand>,
 }
 
 impl Side {
@@ -81,6 +90,13 @@ impl Side {
     /// The node itself among its pods, with the subnet's length.
     pub fn management_net(&self) -> IpNet {
         with_length_of(self.management, &self.subnet)
+    }
+
+    /// The address by which the gateway router speaks with the world. That of a user-defined network becomes the node's
+    /// on the external bridge, where the networks' connections meet.
+    pub fn shown(&self) -> Option<IpAddr> {
+        let external = self.external?.addr();
+        Some(self.stand.map_or(external, |stand| stand.gateway))
     }
 }
 
@@ -94,8 +110,13 @@ pub enum Waiting {
     #[error("a number for node {0}: underlay-cluster gives it")]
     Id(String),
     /// Its subnets.
-    #[error("a subnet for node {0}: underlay-cluster gives it")]
-    Subnets(String),
+    #[error("a subnet of network {network} for node {node}: underlay-cluster gives it")]
+    Subnets {
+        /// The node.
+        node: String,
+        /// The network.
+        network: String,
+    },
     /// The bridge.
     #[error("the external bridge with the node's address on it")]
     Bridge,
@@ -114,15 +135,26 @@ pub enum Waiting {
         /// What pods could have.
         fitting: u32,
     },
+    /// Room for the network's own addresses.
+    #[error("a larger masquerade range: {range} has no addresses for network {network}, the {id}.")]
+    Masquerade {
+        /// The range.
+        range: IpNet,
+        /// The network.
+        network: String,
+        /// Its number.
+        id: u16,
+    },
     /// The chassis.
     #[error("the name of the node's chassis: external_ids:system-id of Open vSwitch")]
     Chassis,
 }
 
 impl<'a> Site<'a> {
-    /// Finds a node's place, or what it waits for.
+    /// Finds a node's place in a network, or what it waits for.
     pub fn find(
         name: &str,
+        network: &'a Network,
         world: &'a World,
         settings: &'a Settings,
         local: &'a Local,
@@ -133,25 +165,58 @@ impl<'a> Site<'a> {
             return Err(Waiting::Chassis);
         }
         let bridge = local.bridge.as_ref().ok_or(Waiting::Bridge)?;
-        check_size(bridge, settings, local)?;
-        let subnets = node.subnets_in(DEFAULT_NETWORK);
-        let side = |family| Side::find(family, subnets, id, settings, bridge);
-        let families: Vec<Side> = settings.families().filter_map(side).collect();
-        if families.is_empty() || families.len() < settings.families().count() {
-            return Err(Waiting::Subnets(name.to_owned()));
+        check_size(bridge, network.mtu, local)?;
+        check_range(network, settings)?;
+        let subnets = node.subnets_in(&network.name);
+        let side = |family| Side::find(family, subnets, id, network, settings, bridge);
+        let families: Vec<Side> = network.families().filter_map(side).collect();
+        if families.is_empty() || families.len() < network.families().count() {
+            return Err(Waiting::Subnets { node: name.to_owned(), network: network.name.clone() });
         }
         if families.iter().all(|side| side.external.is_none()) {
             return Err(Waiting::Bridge);
         }
         let why = Why::from_object(ObjectRef::cluster("Node", name));
-        let advertised = super::advertised::is_advertised(world, node, subnets);
-        let names = NetworkNames::default_network();
-        Ok(Self { names, node, local, bridge, settings, world, families, id, advertised, why })
+        let why = network.source.iter().cloned().fold(why, Why::and);
+        let advertised = network.is_default() && super::advertised::is_advertised(world, node, subnets);
+        let names = &network.names;
+        Ok(Self { network, names, node, local, bridge, settings, world, families, id, advertised, why })
     }
 
     /// The node's name.
     pub fn name(&self) -> &str {
         &self.node.name
+    }
+
+    /// The node's own interface in the network.
+    pub fn management_interface(&self) -> String {
+        management_interface(self.network.id)
+    }
+
+    /// Number of the patch port between the external bridge and the network, once it is there.
+    pub fn patch(&self) -> Option<u32> {
+        let name = self.names.patch_port(&self.bridge.name, self.name());
+        self.bridge.patches.get(&name).copied()
+    }
+
+    /// Says in a row which network it belongs to. Rows of the default network say nothing.
+    pub fn mark(&self, row: Row) -> Row {
+        if self.network.is_default() {
+            return row;
+        }
+        row.entry("external_ids", "k8s.ovn.org/network", &self.network.name).entry(
+            "external_ids",
+            "k8s.ovn.org/topology",
+            "layer3",
+        )
+    }
+
+    /// Like [`Self::mark`], for the rows that also say what the network is to its pods.
+    pub fn mark_with_role(&self, row: Row) -> Row {
+        if self.network.is_default() {
+            return row;
+        }
+        self.mark(row).entry("external_ids", "k8s.ovn.org/role", "primary")
     }
 
     /// An address of the masquerade range.
@@ -177,13 +242,26 @@ impl<'a> Site<'a> {
 }
 
 /// Packets that are too large for the way would vanish without a word: better to say so before any is sent.
-fn check_size(bridge: &Bridge, settings: &Settings, local: &Local) -> Result<(), Waiting> {
+fn check_size(bridge: &Bridge, mtu: u32, local: &Local) -> Result<(), Waiting> {
     let header = if local.encap.iter().any(IpAddr::is_ipv6) { GENEVE_V6 } else { GENEVE_V4 };
-    let (has, need) = (bridge.mtu, settings.mtu + header);
+    let (has, need) = (bridge.mtu, mtu + header);
     if has >= need {
         return Ok(());
     }
     Err(Waiting::Mtu { bridge: bridge.name.clone(), has, need, fitting: has.saturating_sub(header) })
+}
+
+/// Without addresses of its own a network's connections could not be told from another's.
+fn check_range(network: &Network, settings: &Settings) -> Result<(), Waiting> {
+    let lacking = |family: &Family| network.stand(settings, *family).is_none();
+    match network.families().find(lacking).filter(|_| !network.is_default()) {
+        None => Ok(()),
+        Some(family) => Err(Waiting::Masquerade {
+            range: settings.masquerade.of(family),
+            network: network.name.clone(),
+            id: network.id,
+        }),
+    }
 }
 
 impl Side {
@@ -191,12 +269,13 @@ impl Side {
         family: Family,
         subnets: &[IpNet],
         id: u16,
+        network: &Network,
         settings: &Settings,
         bridge: &Bridge,
     ) -> Option<Self> {
         let of_family = |net: &&IpNet| Family::of_net(net) == family;
         let subnet = *subnets.iter().find(of_family)?;
-        let (join, transit) = (settings.join.of(family), settings.transit.of(family));
+        let (join, transit) = (network.join.of(family), settings.transit.of(family));
         let place = |range: &IpNet, offset: u128| Some(with_length_of(nth(range, offset)?, range));
         Some(Self {
             family,
@@ -207,6 +286,7 @@ impl Side {
             join_gateway: place(&join, id.into())?,
             transit: place(&transit, id.into())?,
             external: bridge.addresses.iter().find(of_family).copied(),
+            stand: network.stand(settings, family),
         })
     }
 }

@@ -5,11 +5,13 @@
 //!                                 |
 //!                           transit_switch -- other nodes
 //! ```
+//!
+//! Every network has all of this for itself, under its own names.
 
 use ipnet::IpNet;
 use underlay_desired::ovn::{Row, RowId, Rows, Table};
 use underlay_net::cidr::host;
-use underlay_net::{Mac, NetworkNames};
+use underlay_net::{Family, Mac, NetworkNames};
 
 use super::site::{Site, masquerade};
 
@@ -33,32 +35,41 @@ pub fn plan(site: &Site<'_>, rows: &mut Rows) {
 
 fn cluster_router(site: &Site<'_>, rows: &mut Rows) -> RowId {
     let name = site.names.cluster_router();
-    rows.add(
-        Row::new(Table::LogicalRouter, &name, &site.why)
-            .text("name", &name)
-            .entry("options", "always_learn_from_arp_request", "false")
-            .entry("external_ids", "k8s-cluster-router", "yes"),
-    )
+    let row = Row::new(Table::LogicalRouter, &name, &site.why)
+        .text("name", &name)
+        .entry("options", "always_learn_from_arp_request", "false")
+        .entry("external_ids", "k8s-cluster-router", "yes");
+    rows.add(site.mark(row))
 }
 
 fn gateway_router(site: &Site<'_>, rows: &mut Rows) -> RowId {
     let name = site.names.gateway_router(site.name());
-    let addresses: Vec<String> =
-        site.families.iter().filter_map(|side| Some(side.external?.addr().to_string())).collect();
-    rows.add(
-        Row::new(Table::LogicalRouter, &name, &site.why)
-            .text("name", &name)
-            .entry("options", "chassis", &site.local.chassis)
-            .entry("options", "always_learn_from_arp_request", "false")
-            .entry("options", "dynamic_neigh_routers", "false")
-            // Replies of a service's endpoint must come back through this router.
-            .entry("options", "lb_force_snat_ip", "router_ip")
-            .entry("options", "mac_binding_age_threshold", "300")
-            // The node's own zone: a port that the node uses is not used for a pod.
-            .entry("options", "snat-ct-zone", "0")
-            .entry("external_ids", "physical_ip", addresses.first().cloned().unwrap_or_default())
-            .entry("external_ids", "physical_ips", addresses.join(",")),
-    )
+    let addresses: Vec<String> = outside(site).map(|net| net.addr().to_string()).collect();
+    let row = Row::new(Table::LogicalRouter, &name, &site.why)
+        .text("name", &name)
+        .entry("options", "chassis", &site.local.chassis)
+        .entry("options", "always_learn_from_arp_request", "false")
+        .entry("options", "dynamic_neigh_routers", "false")
+        // Replies of a service's endpoint must come back through this router.
+        .entry("options", "lb_force_snat_ip", "router_ip")
+        .entry("options", "mac_binding_age_threshold", "300")
+        .entry("external_ids", "physical_ip", addresses.first().cloned().unwrap_or_default())
+        .entry("external_ids", "physical_ips", addresses.join(","));
+    let row = if site.network.is_default() {
+        // The node's own zone: a port that the node uses is not used for a pod.
+        row.entry("options", "snat-ct-zone", "0")
+    } else {
+        // The default network's router tells everybody of the addresses that all share.
+        row.entry("options", "disable_garp_rarp", "true")
+    };
+    rows.add(site.mark_with_role(row))
+}
+
+/// Addresses of the gateway router to the world: the node's, and the network's own behind them.
+fn outside(site: &Site<'_>) -> impl Iterator<Item = IpNet> {
+    let own = site.families.iter().filter(|side| side.external.is_some());
+    let own = own.filter_map(|side| Some(host(side.stand?.gateway)));
+    site.families.iter().filter_map(|side| side.external).chain(own)
 }
 
 fn node_switch(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
@@ -74,23 +85,40 @@ fn node_switch(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
             IpNet::V6(subnet) => row.entry("other_config", "ipv6_prefix", subnet.network().to_string()),
         };
     }
-    let switch = rows.add(row);
+    let switch = rows.add(site.mark_with_role(row));
     keep_quiet(site, rows, &switch);
     let (router_port, switch_port) = site.names.router_to_switch(site.name());
     let networks = site.families.iter().map(|side| side.gateway_net().to_string());
     let mac = site.gateway_mac().unwrap_or(site.bridge.mac);
     let port = router_port_row(site, &router_port, mac, networks);
+    let port = on_this_node(site, rows, port);
     connect(site, rows, (router, port), (&switch, &switch_port));
 
     let name = site.names.management_port(site.name());
     let mac = site.management_mac().unwrap_or(site.bridge.mac);
     let addresses = site.families.iter().map(|side| side.management.to_string());
-    let port = rows.add(
-        Row::new(Table::LogicalSwitchPort, &name, &site.why)
-            .text("name", &name)
-            .texts("addresses", [joined(mac, addresses)]),
-    );
+    let row = Row::new(Table::LogicalSwitchPort, &name, &site.why)
+        .text("name", &name)
+        .texts("addresses", [joined(mac, addresses)]);
+    let port = rows.add(site.mark(row));
     rows.refer(&switch, "ports", port);
+}
+
+/// A router translates addresses at a port only if that is at home on a node. User-defined networks need that: their
+/// pods speak with the node under an address that no other network has.
+fn on_this_node(site: &Site<'_>, rows: &mut Rows, port: Row) -> Row {
+    if site.network.is_default() {
+        return port;
+    }
+    let chassis = &site.local.chassis;
+    let name = format!("{}-{chassis}", port.id.id);
+    let home = rows.add(
+        Row::new(Table::GatewayChassis, &name, &site.why)
+            .text("name", &name)
+            .text("chassis_name", chassis)
+            .integer("priority", 1),
+    );
+    port.row("gateway_chassis", home)
 }
 
 /// Whatever starts says which multicast groups it listens to, and everybody on the switch would be told. Nobody wants to
@@ -111,7 +139,8 @@ fn keep_quiet(site: &Site<'_>, rows: &mut Rows, switch: &RowId) {
 
 fn join_switch(site: &Site<'_>, rows: &mut Rows, cluster: &RowId, gateway: &RowId) {
     let name = site.names.join_switch();
-    let switch = rows.add(Row::new(Table::LogicalSwitch, &name, &site.why).text("name", &name));
+    let row = Row::new(Table::LogicalSwitch, &name, &site.why).text("name", &name);
+    let switch = rows.add(site.mark(row));
     let ends = [
         (cluster, site.families.iter().map(|side| side.join_cluster).collect::<Vec<_>>()),
         (gateway, site.families.iter().map(|side| side.join_gateway).collect()),
@@ -119,9 +148,10 @@ fn join_switch(site: &Site<'_>, rows: &mut Rows, cluster: &RowId, gateway: &RowI
     for (router, networks) in ends {
         let (router_port, switch_port) = NetworkNames::router_to_join(&router.id);
         let mac = networks.first().map_or(site.bridge.mac, |net| Mac::of(net.addr()));
-        let mut port = router_port_row(site, &router_port, mac, networks.iter().map(ToString::to_string));
+        let port = router_port_row(site, &router_port, mac, networks.iter().map(ToString::to_string));
+        let mut port = site.mark(port);
         if router == gateway && site.bridge.checks_size {
-            port = port.entry("options", "gateway_mtu", site.settings.mtu.to_string());
+            port = port.entry("options", "gateway_mtu", site.network.mtu.to_string());
         }
         connect(site, rows, (router, port), (&switch, &switch_port));
     }
@@ -129,36 +159,44 @@ fn join_switch(site: &Site<'_>, rows: &mut Rows, cluster: &RowId, gateway: &RowI
 
 fn external_switch(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
     let name = site.names.external_switch(site.name());
-    let switch = rows.add(Row::new(Table::LogicalSwitch, &name, &site.why).text("name", &name));
+    let row = Row::new(Table::LogicalSwitch, &name, &site.why).text("name", &name);
+    let switch = rows.add(site.mark_with_role(row));
     let (router_port, switch_port) = site.names.router_to_external(site.name());
-    let networks = site.families.iter().filter_map(|side| Some(side.external?.to_string()));
+    let networks = outside(site).map(|net| net.to_string());
     let port = router_port_row(site, &router_port, site.bridge.mac, networks).entry(
         "external_ids",
         "gateway-physical-ip",
         "yes",
     );
-    connect(site, rows, (router, port), (&switch, &switch_port));
+    connect(site, rows, (router, site.mark(port)), (&switch, &switch_port));
 
     let name = site.names.localnet_port(&site.bridge.name, site.name());
-    let port = rows.add(
-        Row::new(Table::LogicalSwitchPort, &name, &site.why)
-            .text("name", &name)
-            .text("type", "localnet")
-            .texts("addresses", ["unknown"])
-            .entry("options", "network_name", PHYSICAL_NETWORK),
-    );
+    let row = Row::new(Table::LogicalSwitchPort, &name, &site.why)
+        .text("name", &name)
+        .text("type", "localnet")
+        .texts("addresses", ["unknown"])
+        .entry("options", "network_name", PHYSICAL_NETWORK);
+    let port = rows.add(site.mark(row));
     rows.refer(&switch, "ports", port);
 
     for side in &site.families {
-        let Some(next_hop) = site.masquerade(side.family, masquerade::NEXT_HOP) else { continue };
-        rows.add(
-            Row::new(Table::StaticMacBinding, format!("{router_port}/{next_hop}"), &site.why)
-                .text("logical_port", &router_port)
-                .text("ip", next_hop.to_string())
-                .text("mac", Mac::of(next_hop).to_string())
-                .bool("override_dynamic_mac", true),
-        );
+        bind(site, rows, &router_port, side.family, masquerade::NEXT_HOP);
+        if side.stand.is_some() {
+            bind(site, rows, &router_port, side.family, masquerade::HOST);
+        }
     }
+}
+
+/// Lets a router's port know an address of the masquerade range that nobody answers for.
+fn bind(site: &Site<'_>, rows: &mut Rows, port: &str, family: Family, offset: u128) {
+    let Some(address) = site.masquerade(family, offset) else { return };
+    rows.add(
+        Row::new(Table::StaticMacBinding, format!("{port}/{address}"), &site.why)
+            .text("logical_port", port)
+            .text("ip", address.to_string())
+            .text("mac", Mac::of(address).to_string())
+            .bool("override_dynamic_mac", true),
+    );
 }
 
 fn cluster_routes(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
@@ -169,23 +207,23 @@ fn cluster_routes(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
     }
 }
 
-/// Pods reach their own node past the gateway router, by the node's port among them.
+/// Pods reach their own node past the gateway router, by the node's port among them. To the router itself, under the
+/// address that only the node knows it by, nobody else has to go.
 fn node_policies(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
     let switch = site.names.node_switch(site.name());
     let (router_port, _) = site.names.router_to_switch(site.name());
     for side in &site.families {
         let family = side.family.ovn();
-        for net in site.local.addresses.iter().filter(|net| underlay_net::Family::of_net(net) == side.family)
-        {
-            let address = net.addr();
+        let own = site.local.addresses.iter().filter(|net| Family::of_net(net) == side.family);
+        for address in own.map(IpNet::addr).chain(side.stand.map(|stand| stand.gateway)) {
             let text = format!("inport == \"{router_port}\" && {family}.dst == {address} /* {switch} */");
-            let policy = rows.add(
-                Row::new(Table::LogicalRouterPolicy, format!("{}/node/{address}", router.id), &site.why)
-                    .integer("priority", 1004)
-                    .text("match", text)
-                    .text("action", "reroute")
-                    .texts("nexthops", [side.management.to_string()]),
-            );
+            let id = format!("{}/node/{address}", router.id);
+            let row = Row::new(Table::LogicalRouterPolicy, id, &site.why)
+                .integer("priority", 1004)
+                .text("match", text)
+                .text("action", "reroute")
+                .texts("nexthops", [side.management.to_string()]);
+            let policy = rows.add(site.mark(row));
             rows.refer(router, "policies", policy);
         }
     }
@@ -194,7 +232,7 @@ fn node_policies(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
 fn gateway_routes(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
     let (external_port, _) = site.names.router_to_external(site.name());
     for side in &site.families {
-        for net in site.settings.cluster_nets(side.family) {
+        for net in site.network.nets(side.family) {
             let via = side.join_cluster.addr().to_string();
             add_route(site, rows, router, StaticRoute::to(&net.to_string(), &via));
         }
@@ -262,6 +300,7 @@ pub(super) fn add_route(site: &Site<'_>, rows: &mut Rows, router: &RowId, route:
         .texts("policy", [if route.by_source { "src-ip" } else { "dst-ip" }])
         .texts("output_port", route.port)
         .map("external_ids");
+    row = site.mark(row);
     for (key, value) in route.ids {
         row = row.entry("external_ids", key, value);
     }
@@ -293,13 +332,12 @@ pub(super) fn connect(
     let router_port = rows.add(router_port);
     let name = router_port.id.clone();
     rows.refer(router, "ports", router_port);
-    let port = rows.add(
-        Row::new(Table::LogicalSwitchPort, switch_port, &site.why)
-            .text("name", switch_port)
-            .text("type", "router")
-            .texts("addresses", ["router"])
-            .entry("options", "router-port", name),
-    );
+    let row = Row::new(Table::LogicalSwitchPort, switch_port, &site.why)
+        .text("name", switch_port)
+        .text("type", "router")
+        .texts("addresses", ["router"])
+        .entry("options", "router-port", name);
+    let port = rows.add(site.mark(row));
     rows.refer(switch, "ports", port.clone());
     port
 }

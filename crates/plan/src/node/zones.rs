@@ -1,7 +1,7 @@
 //! The other nodes: the switch between zones, the way to their pods, and their ends of the tunnels.
 
 use ipnet::IpNet;
-use underlay_api::annotations::DEFAULT_NETWORK;
+use underlay_api::annotations::TunnelKeys;
 use underlay_desired::ovn::{Row, RowId, Rows, Table};
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::cidr::{nth, with_length_of};
@@ -11,22 +11,19 @@ use underlay_world::Node;
 use super::site::Site;
 use super::topology::{StaticRoute, add_route, connect, host_prefix, joined, router_port_row};
 
-/// Tunnel key of the default network's transit switch; those of other networks follow.
-const TRANSIT_TUNNEL_KEY: u32 = 16_711_683;
-
 /// Adds the transit switch with a port for every other node.
 pub fn plan(site: &Site<'_>, rows: &mut Rows) {
     let router = RowId::new(Table::LogicalRouter, site.names.cluster_router());
     let name = site.names.transit_switch();
-    let switch = rows.add(
-        Row::new(Table::LogicalSwitch, &name, &site.why)
-            .text("name", &name)
-            .entry("other_config", "interconn-ts", &name)
-            .entry("other_config", "requested-tnl-key", TRANSIT_TUNNEL_KEY.to_string())
-            .entry("other_config", "mcast_snoop", "true")
-            .entry("other_config", "mcast_querier", "false")
-            .entry("other_config", "mcast_flood_unregistered", "true"),
-    );
+    let tunnel_key = TunnelKeys::SWITCHES + u32::from(site.network.id);
+    let row = Row::new(Table::LogicalSwitch, &name, &site.why)
+        .text("name", &name)
+        .entry("other_config", "interconn-ts", &name)
+        .entry("other_config", "requested-tnl-key", tunnel_key.to_string())
+        .entry("other_config", "mcast_snoop", "true")
+        .entry("other_config", "mcast_querier", "false")
+        .entry("other_config", "mcast_flood_unregistered", "true");
+    let switch = rows.add(site.mark(row));
     let (router_port, switch_port) = site.names.router_to_transit(site.name());
     let networks: Vec<IpNet> = site.families.iter().map(|side| side.transit).collect();
     let mac = networks.first().map_or(site.bridge.mac, |net| Mac::of(net.addr()));
@@ -96,26 +93,25 @@ impl<'a> Remote<'a> {
     fn plan(&self, site: &Site<'_>, rows: &mut Rows, router: &RowId, switch: &RowId) {
         let (_, name) = site.names.router_to_transit(&self.node.name);
         let mac = self.transit.first().map_or(site.bridge.mac, |net| Mac::of(net.addr()));
-        let port = rows.add(
-            Row::new(Table::LogicalSwitchPort, &name, &self.why)
-                .text("name", &name)
-                .text("type", "remote")
-                .texts("addresses", [joined(mac, self.transit.iter().map(ToString::to_string))])
-                .entry("options", "requested-tnl-key", self.id.to_string())
-                .entry("options", "requested-chassis", self.chassis)
-                .entry("external_ids", "node", &self.node.name),
-        );
+        let row = Row::new(Table::LogicalSwitchPort, &name, &self.why)
+            .text("name", &name)
+            .text("type", "remote")
+            .texts("addresses", [joined(mac, self.transit.iter().map(ToString::to_string))])
+            .entry("options", "requested-tnl-key", self.id.to_string())
+            .entry("options", "requested-chassis", self.chassis)
+            .entry("external_ids", "node", &self.node.name);
+        let port = rows.add(site.mark(row));
         rows.refer(switch, "ports", port);
         for via in &self.transit {
             let family = Family::of_net(via);
-            let join = site.settings.join.of(family);
+            let join = site.network.join.of(family);
             let gateway = nth(&join, self.id.into()).map(|address| with_length_of(address, &join));
-            let subnets = self.node.subnets_in(DEFAULT_NETWORK).iter();
+            let subnets = self.node.subnets_in(&site.network.name).iter();
             let subnets = subnets.filter(|net| Family::of_net(net) == family).map(ToString::to_string);
             for prefix in subnets.chain(gateway.iter().map(host_prefix)) {
                 let route = StaticRoute::to(&prefix, &via.addr().to_string())
                     .id("ic-node", &self.node.name)
-                    .id("k8s.ovn.org/network", DEFAULT_NETWORK);
+                    .id("k8s.ovn.org/network", &site.network.name);
                 add_route(site, rows, router, route);
             }
         }
