@@ -1,0 +1,49 @@
+//! Tenants with networks of their own, two of them with the same addresses: each reaches its own and nobody else's.
+
+// Not everything that other tests need is needed here.
+#[allow(dead_code, reason = "shared with the tests of the first route")]
+#[path = "../first_route/cluster.rs"]
+mod cluster;
+#[allow(dead_code, reason = "shared with the tests of faults")]
+#[path = "../faults/node.rs"]
+mod node;
+#[allow(dead_code, reason = "shared with the tests of faults")]
+#[path = "../faults/snapshot.rs"]
+mod snapshot;
+
+mod isolation;
+mod removal;
+mod tenants;
+
+use std::time::Instant;
+
+use underlay_testkit::{LabUnderTest, turn};
+
+type Step = (&'static str, fn(&LabUnderTest));
+
+const STEPS: &[Step] = &[
+    ("three networks and their pods", tenants::create),
+    ("the state is in the columns", tenants::columns_tell_the_state),
+    ("pods reach their own network, across nodes", tenants::pods_reach_their_own),
+    ("services of the network, the API server and names", tenants::services),
+    ("pods leave with the node's address", tenants::pods_leave_with_the_nodes_address),
+    ("nothing crosses between networks", isolation::nothing_crosses),
+];
+
+#[test]
+fn tenants_have_networks_of_their_own() {
+    let _turn = turn();
+    let lab = LabUnderTest::up("tenant", &[]);
+    let before = removal::before(&lab);
+    for (name, step) in STEPS {
+        carry_out(name, || step(&lab));
+    }
+    carry_out("everything goes with its network", || removal::leaves_no_trace(&lab, &before));
+}
+
+fn carry_out(name: &str, step: impl FnOnce()) {
+    let started = Instant::now();
+    println!("step: {name}");
+    step();
+    println!("      {:.1} s", started.elapsed().as_secs_f64());
+}
