@@ -25,7 +25,9 @@ pub use node::{
 };
 pub use pair::Pair;
 pub use pod::{PodNetwork, PodNetworks, PodRoute, Role};
-pub use request::{DefaultNetworkRequest, NetworkRequest, NetworkRequests, PrimaryClaim, UdnClaimReference};
+pub use request::{
+    DefaultNetworkRequest, NetworkRequest, NetworkRequests, PrimaryClaim, UdnClaimReference, primary_claim,
+};
 
 /// The name of the default network, where networks are told apart by name.
 pub const DEFAULT_NETWORK: &str = "default";

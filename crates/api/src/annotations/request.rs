@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use underlay_net::Mac;
 
-use super::Annotation;
 use super::text::{address, address_in_net, each, from_json, mac, name, quoted, texts, to_json};
+use super::{Annotation, BadAnnotation};
 use crate::Unknown;
 
 /// One attachment to a network, and what the pod would like to have there.
@@ -90,8 +91,7 @@ macro_rules! claim {
     };
 }
 
-/// The IPAMClaim that keeps a pod's addresses in its primary network. [`DefaultNetworkRequest`] says it better, and
-/// counts where both are there.
+/// The IPAMClaim that keeps a pod's addresses in its primary network. [`DefaultNetworkRequest`] says it better.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrimaryClaim(pub String);
 claim!(PrimaryClaim, "k8s.ovn.org/primary-udn-ipamclaim");
@@ -100,6 +100,26 @@ claim!(PrimaryClaim, "k8s.ovn.org/primary-udn-ipamclaim");
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UdnClaimReference(pub String);
 claim!(UdnClaimReference, "k8s.ovn.org/ovn-udn-ipamclaim-reference");
+
+/// The IPAMClaim that keeps a pod's addresses in its primary network, from whichever of the three annotations says it.
+/// Where several do, they must agree.
+pub fn primary_claim(pod: &ObjectMeta) -> Result<Option<String>, BadAnnotation> {
+    let said = [
+        (DefaultNetworkRequest::KEY, DefaultNetworkRequest::of(pod)?.and_then(|request| request.0.claim)),
+        (PrimaryClaim::KEY, PrimaryClaim::of(pod)?.map(|claim| claim.0)),
+        (UdnClaimReference::KEY, UdnClaimReference::of(pod)?.map(|claim| claim.0)),
+    ];
+    let mut said = said.into_iter().filter_map(|(key, claim)| Some((key, claim?)));
+    let Some((first, claim)) = said.next() else { return Ok(None) };
+    match said.find(|(_, other)| *other != claim) {
+        None => Ok(Some(claim)),
+        Some((key, other)) => {
+            let (claim, other) = (quoted(&claim), quoted(&other));
+            let problem = format!("names the IPAMClaim {other}, but {first} names {claim}: use one of them");
+            Err(BadAnnotation { key, problem })
+        }
+    }
+}
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]

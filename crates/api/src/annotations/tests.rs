@@ -12,6 +12,8 @@ use underlay_net::Mac;
 use super::*;
 use crate::Unknown;
 
+mod networks;
+
 /// The text says this value, and the value is written as this text.
 #[track_caller]
 fn says<A: Annotation + PartialEq + Debug>(text: &str, value: &A) {
@@ -356,6 +358,8 @@ fn read_as_all(text: &str) {
         Advertisers::parse(text),
         GeneratedFrom::parse(text),
     );
+    let _ = (TunnelKeys::parse(text), NetworkIds::parse(text), Layer2TunnelIds::parse(text));
+    let _ = (NetworkRequests::parse(text), DefaultNetworkRequest::parse(text), PrimaryClaim::parse(text));
 }
 
 proptest! {

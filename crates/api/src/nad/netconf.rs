@@ -137,11 +137,19 @@ impl NetConf {
 fn read(texts: &Texts) -> Result<Network, FieldError> {
     let uplinks = Some(texts.uplink.clone()).filter(|uplink| !uplink.is_empty()).into_iter().collect();
     let spec = ClusterUserDefinedNetworkSpec { network: texts.definition()?, uplinks, ..Default::default() };
-    let mut network = spec.network()?;
+    let mut network = spec.network().map_err(|error| named_as_key(error, &texts.topology))?;
     if let Transport::NoOverlay(no_overlay) = &mut network.transport {
         no_overlay.routing = None;
     }
     Ok(network)
+}
+
+/// The error with the field's name as it is here: there is no block around the keys of a topology.
+fn named_as_key(error: FieldError, topology: &str) -> FieldError {
+    let field = ["spec.network.", "spec."].iter().find_map(|block| error.field.strip_prefix(block));
+    let field = field.unwrap_or(&error.field);
+    let field = field.strip_prefix(&format!("{topology}.")).unwrap_or(field);
+    FieldError { field: field.to_owned(), ..error }
 }
 
 fn write(network: &Network, texts: &mut Texts) {

@@ -168,7 +168,9 @@ impl Texts {
             "" => IpamMode::Enabled,
             other => return Err(unknown("ipamMode", other, GUEST_ASSIGNED)),
         };
-        let persistent = self.allow_persistent_ips.then_some(IpamLifecycle::Persistent);
+        // Others say it of networks without addresses too, where it means nothing.
+        let persistent = self.allow_persistent_ips && mode == IpamMode::Enabled;
+        let persistent = persistent.then_some(IpamLifecycle::Persistent);
         Ok(IpamSpec { mode: Some(mode), lifecycle: persistent })
     }
 

@@ -139,3 +139,55 @@ pub fn in_use(namespace: &str, name: &str, pods: &[&str]) -> String {
 pub fn not_rendered(problem: &str) -> String {
     format!("failed to generate NetworkAttachmentDefinition: failed to render CNI network config: {problem}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_those_that_users_know() {
+        for (sentence, known) in [
+            (
+                created_in(&["a", "b"]),
+                "NetworkAttachmentDefinition has been created in following namespaces: [a, b]",
+            ),
+            (created_in(&[]), "NetworkAttachmentDefinition has been created in following namespaces: []"),
+            (deleted_in(&["a/n", "b/n"]), "NetworkAttachmentDefinition are being deleted: [a/n b/n]"),
+            (
+                allocation_failed("n1"),
+                "Network allocation failed for at least one node: n1, check UDN events for more info.",
+            ),
+            (allocation_failed_because("n1", "full"), "Error occurred for node n1: full"),
+            (
+                not_accepted(&["a", "b"]),
+                "RouteAdvertisements CR a, b advertises the pod subnets, but its status is not accepted.",
+            ),
+            (
+                advertisements_not_enabled("NoOverlay"),
+                "RouteAdvertisements feature is not enabled but required for NoOverlay transport.",
+            ),
+            (nodes(2), "2 node(s) rendered with network"),
+            (
+                namespace_without_label("test"),
+                "invalid primary network state for namespace \"test\": a valid primary user defined network or network \
+                attachment definition custom resource, and required namespace label \
+                \"k8s.ovn.org/primary-user-defined-network\" must both be present",
+            ),
+            (primary_exists("x", "nad"), "primary network already exist in namespace \"x\": \"nad\""),
+            (
+                foreign_attachment("ns", "name"),
+                "foreign NetworkAttachmentDefinition with the desired name already exist [ns/name]",
+            ),
+            (
+                in_use("ns", "name", &["ns/a", "ns/b"]),
+                "failed to delete NetworkAttachmentDefinition [ns/name]: network in use by the following pods: [ns/a ns/b]",
+            ),
+            (
+                not_rendered("why"),
+                "failed to generate NetworkAttachmentDefinition: failed to render CNI network config: why",
+            ),
+        ] {
+            assert_eq!(sentence, known);
+        }
+    }
+}

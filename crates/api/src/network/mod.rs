@@ -12,6 +12,8 @@ mod localnet;
 mod namespaced;
 mod reading;
 mod rules;
+#[cfg(test)]
+pub(crate) mod samples;
 mod says;
 mod transport;
 
@@ -26,8 +28,8 @@ pub use layer3::{Layer3Spec, SubnetSpec};
 pub use localnet::{AccessVlan, LocalnetSpec, VlanMode, VlanSpec};
 pub use namespaced::{UserDefinedNetwork, UserDefinedNetworkSpec};
 pub use reading::{
-    Addressing, Evpn, FieldError, Layer2, Layer3, Localnet, Network, NetworkRole, NoOverlay, Routing, Subnet,
-    Topology, Transport, Vrf,
+    Addressing, Evpn, FieldError, Layer2, Layer3, Localnet, Network, NetworkRole, NoOverlay, OwnAddresses,
+    Routing, Subnet, Topology, Transport, Vrf,
 };
 pub use transport::{EvpnSpec, NoOverlaySpec, OutboundSnat, RoutingName, TransportName, VrfSpec};
 

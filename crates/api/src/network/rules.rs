@@ -26,15 +26,15 @@ const IP_LENGTH: u32 = 45;
 
 /// A rule, and what is said when it does not hold.
 struct Rule {
-    rule: String,
+    must_hold: String,
     message: &'static str,
     /// The field that it is about, where that is not the object that has the rule.
     field: Option<String>,
 }
 
 /// A rule of an object as a whole.
-fn rule(rule: impl Into<String>, message: &'static str) -> Rule {
-    Rule { rule: rule.into(), message, field: None }
+fn rule(must_hold: impl Into<String>, message: &'static str) -> Rule {
+    Rule { must_hold: must_hold.into(), message, field: None }
 }
 
 impl Rule {
@@ -47,7 +47,7 @@ impl Rule {
 /// The rules as a schema has them.
 fn rules(rules: impl IntoIterator<Item = Rule>) -> Value {
     let rule = |rule: Rule| {
-        let mut value = json!({ "rule": rule.rule, "message": rule.message });
+        let mut value = json!({ "rule": rule.must_hold, "message": rule.message });
         if let Some(field) = rule.field {
             value["fieldPath"] = field.into();
         }

@@ -62,6 +62,7 @@ pub const HOST_SUBNET_SIZE: &str = "HostSubnet must be smaller than CIDR subnet"
 pub const HOST_SUBNET_UNSET: &str = "cannot use a host subnet length mask shorter than or equal to the cluster subnet \
     mask. Without hostSubnet, nodes get parts of length 24, or 64 for IPv6: give a longer one";
 pub const HOST_SUBNET_IPV4: &str = "HostSubnet must < 32 for ipv4 CIDR";
+pub const HOST_SUBNET_IPV6: &str = "IPv6 only supports /64 host subnets";
 
 pub const SUBNETS_REQUIRED: &str = "Subnets is required with ipam.mode is Enabled or unset";
 pub const SUBNETS_FORBIDDEN: &str = "Subnets must be unset when ipam.mode is Disabled";

@@ -7,30 +7,39 @@ use serde_json::{Value, json};
 pub struct Case {
     /// The name of the case.
     pub name: String,
+    /// What is stored before, where the object is a change of that.
+    pub before: Option<Value>,
     /// The object.
     pub manifest: Value,
     /// Whether it is taken.
     pub verdict: Verdict,
+    /// Part of what our own reading says about it where the API server takes it.
+    pub reading: Option<String>,
 }
 
 /// Who refuses an object, and what they say.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Taken,
-    /// A rule of ours: this is its message.
-    Rule(String),
+    /// Rules of ours: these are their messages.
+    Rules(Vec<String>),
     /// The schema: this is part of what the API server says.
     Schema(String),
 }
 
+/// A row of a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
-    name: String,
+pub struct Row {
+    pub name: String,
+    before: Option<Value>,
     #[serde(default)]
     fields: Value,
     rule: Option<String>,
+    #[serde(default)]
+    rules: Vec<String>,
     schema: Option<String>,
+    reading: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -90,9 +99,12 @@ fn target_rows() -> Vec<Row> {
             });
             rows.push(Row {
                 name: format!("target-{}", rows.len()),
+                before: None,
                 fields: json!({ "evpn": { "l2vnis": [{ "vni": 100, field: value }] } }),
                 rule,
+                rules: vec![],
                 schema: None,
+                reading: None,
             });
         }
     }
@@ -100,19 +112,28 @@ fn target_rows() -> Vec<Row> {
 }
 
 impl Row {
-    fn case(self, manifest: impl Fn(&str, &Value) -> Value) -> Case {
-        let verdict = match (self.rule, self.schema) {
-            (None, None) => Verdict::Taken,
-            (Some(message), None) => Verdict::Rule(message),
-            (None, Some(text)) => Verdict::Schema(text),
-            (Some(_), Some(_)) => panic!("{}: a rule or the schema", self.name),
+    /// The case, if this makes an object from a name and fields.
+    pub fn case(&self, manifest: impl Fn(&str, &Value) -> Value) -> Case {
+        let rules: Vec<_> = self.rule.iter().chain(&self.rules).cloned().collect();
+        let verdict = match &self.schema {
+            None if rules.is_empty() => Verdict::Taken,
+            None => Verdict::Rules(rules),
+            Some(text) if rules.is_empty() => Verdict::Schema(text.clone()),
+            Some(_) => panic!("{}: rules or the schema", self.name),
         };
-        Case { manifest: manifest(&self.name, &self.fields), name: self.name, verdict }
+        let manifest = |fields| manifest(&self.name, fields);
+        Case {
+            before: self.before.as_ref().map(manifest),
+            manifest: manifest(&self.fields),
+            verdict,
+            reading: self.reading.clone(),
+            name: self.name.clone(),
+        }
     }
 }
 
 /// A value with some fields replaced; null takes a field out.
-fn with(valid: &Value, fields: &Value) -> Value {
+pub fn with(valid: &Value, fields: &Value) -> Value {
     let mut value = valid.as_object().unwrap().clone();
     value.extend(fields.as_object().cloned().unwrap_or_default());
     value.retain(|_, field| !field.is_null());

@@ -25,7 +25,7 @@ fn every_field_is_explained() {
     let mut silent = vec![];
     for definition in crds::all() {
         let kind = &definition.spec.names.kind;
-        find_silent(&crate::meaning::schema_of(kind), kind, &mut silent);
+        find_silent(crate::meaning::schema_of(kind), kind, &mut silent);
     }
     assert!(silent.is_empty(), "without a description: {silent:?}");
 }

@@ -11,6 +11,8 @@ mod manifests;
 #[cfg(test)]
 mod meaning;
 #[cfg(test)]
+mod networks;
+#[cfg(test)]
 mod rules;
 #[cfg(test)]
 mod server;

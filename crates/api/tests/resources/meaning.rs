@@ -1,14 +1,22 @@
 //! When two manifests mean the same.
 
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
 
 /// The schema of the resource with this kind.
-pub fn schema_of(kind: &str) -> Value {
-    let definitions = underlay_api::crds::all();
-    let definition = definitions.iter().find(|definition| definition.spec.names.kind == kind);
-    let definition = definition.unwrap_or_else(|| panic!("no definition of {kind}"));
-    let schema = serde_json::to_value(&definition.spec.versions[0].schema).unwrap();
-    schema["openAPIV3Schema"].clone()
+pub fn schema_of(kind: &str) -> &'static Value {
+    static SCHEMAS: OnceLock<BTreeMap<String, Value>> = OnceLock::new();
+    let schemas = SCHEMAS.get_or_init(|| {
+        let schema = |definition: CustomResourceDefinition| {
+            let schema = serde_json::to_value(&definition.spec.versions[0].schema).unwrap();
+            (definition.spec.names.kind, schema["openAPIV3Schema"].clone())
+        };
+        underlay_api::crds::all().into_iter().map(schema).collect()
+    });
+    schemas.get(kind).unwrap_or_else(|| panic!("no definition of {kind}"))
 }
 
 /// A manifest without what goes without saying: values that the schema fills in, and empty ones. To Go programs an

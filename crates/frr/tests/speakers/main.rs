@@ -133,8 +133,8 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
     until_established(&node, 1).await;
     // FRR takes its routes away for an instant here: it says that it has told all before its next hops are resolved.
     wait_for("the route that bgpd learned again", Duration::from_secs(10), || {
-        let routes = node.ip(&["route"]);
-        if routes.contains("10.99.1.0/24") { Ok(()) } else { Err(routes) }
+        let kernel = node.ip(&["route"]);
+        if kernel.contains("10.99.1.0/24") { Ok(()) } else { Err(kernel) }
     });
 
     frr.sync(&Config::default()).await.expect("nothing at all");

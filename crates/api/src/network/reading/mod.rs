@@ -4,6 +4,7 @@
 //! or the first field that is wrong. What takes more than the definition to see (overlaps with the cluster's own
 //! ranges, names that are taken) is for those who know the rest.
 
+mod own;
 mod subnets;
 mod topology;
 mod transport;
@@ -19,6 +20,7 @@ use super::{
     says,
 };
 
+pub use own::OwnAddresses;
 pub use subnets::Subnet;
 
 /// A field of a definition that does not say what it should.
@@ -125,6 +127,9 @@ pub struct Layer2 {
     pub infrastructure_subnets: Vec<IpNet>,
     /// Parts that pods never get addresses from.
     pub exclude_subnets: Vec<IpNet>,
+    /// The addresses of the network's own ports: in each subnet of a primary network, in their order. A secondary one
+    /// has none.
+    pub own: Vec<OwnAddresses>,
 }
 
 /// A network outside the cluster that nodes are connected to.

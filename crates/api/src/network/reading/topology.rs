@@ -5,8 +5,9 @@ use ipnet::IpNet;
 use super::super::{
     IpamLifecycle, IpamMode, IpamSpec, Layer2Spec, Layer3Spec, LocalnetSpec, VlanMode, VlanSpec, says,
 };
+use super::own::own_addresses;
 use super::subnets::{
-    Subnet, address_of_each_family, check_layer3, cidr_of_each_family, cidrs, fits, inside, masked,
+    Subnet, address_of_each_family, check_layer3, check_mtu, cidr, cidr_of_each_family, cidrs, inside, masked,
 };
 use super::{
     Addressing, FieldError, Layer2, Layer3, Localnet, Network, NetworkRole, Topology, Transport, Written,
@@ -24,12 +25,12 @@ pub fn layer3(spec: &Layer3Spec, at: &str, written: &Written<'_>) -> Result<Netw
     let mut subnets = vec![];
     for (index, subnet) in spec.subnets.iter().enumerate() {
         let field = format!("{at}.subnets[{index}].cidr");
-        let cidr = subnet.cidr.parse().map_err(|_| FieldError::new(field, says::CIDR_INVALID))?;
+        let cidr = cidr(&subnet.cidr).ok_or_else(|| FieldError::new(field, says::CIDR_INVALID))?;
         subnets.push(Subnet { cidr, host_subnet: subnet.host_subnet });
     }
     check_layer3(&subnets, role == NetworkRole::Secondary, at)?;
     let wholes: Vec<_> = subnets.iter().map(|subnet| subnet.cidr).collect();
-    ensure(fits(spec.mtu, &wholes), at, says::MTU_IPV6)?;
+    check_mtu(spec.mtu, &wholes, at, says::MTU_IPV6)?;
     let exclude_subnets = excluded(&spec.exclude_subnets, &wholes, at)?;
     let join_subnets = join_subnets(role, (&spec.join_subnets, at), written)?;
     Ok(network(role, Topology::Layer3(Layer3 { subnets, exclude_subnets }), spec.mtu, join_subnets))
@@ -51,17 +52,21 @@ pub fn layer2(spec: &Layer2Spec, at: &str, written: &Written<'_>) -> Result<Netw
             ensure(role == NetworkRole::Secondary, at, says::DISABLED_SECONDARY)?;
         }
     }
-    ensure(fits(spec.mtu, &subnets), at, says::MTU_IPV6)?;
-    let layer2 = Layer2 {
+    check_mtu(spec.mtu, &subnets, at, says::MTU_IPV6)?;
+    let mut layer2 = Layer2 {
         addressing,
         gateways: address_of_each_family(&spec.default_gateway_ips, at, "defaultGatewayIPs")?,
         reserved_subnets: cidrs(&spec.reserved_subnets, at, "reservedSubnets")?,
         infrastructure_subnets: cidrs(&spec.infrastructure_subnets, at, "infrastructureSubnets")?,
         exclude_subnets: excluded(&spec.exclude_subnets, &subnets, at)?,
         subnets,
+        own: vec![],
     };
     check_parts(&layer2, role, at)?;
     check_gateways(&layer2, role, at)?;
+    if role == NetworkRole::Primary {
+        layer2.own = own_addresses(&layer2, at)?;
+    }
     let join_subnets = join_subnets(role, (&spec.join_subnets, at), written)?;
     Ok(network(role, Topology::Layer2(layer2), spec.mtu, join_subnets))
 }
@@ -77,7 +82,7 @@ pub fn localnet(spec: &LocalnetSpec, at: &str) -> Result<Network, FieldError> {
     let addressing = addressing(spec.ipam.as_ref(), at)?;
     ensure(addressing != Addressing::GuestAssigned, at, says::GUEST_LAYER2)?;
     ensure((addressing == Addressing::None) == subnets.is_empty(), at, says::LOCALNET_SUBNETS)?;
-    ensure(fits(spec.mtu, &subnets), at, says::MTU_IPV6_LOCALNET)?;
+    check_mtu(spec.mtu, &subnets, at, says::MTU_IPV6_LOCALNET)?;
     let localnet = Localnet {
         physical_network: spec.physical_network_name.clone(),
         vlan: vlan(spec.vlan.as_ref(), at)?,

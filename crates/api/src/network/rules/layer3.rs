@@ -10,11 +10,11 @@ pub fn layer3() -> Value {
     rules(subnets().into_iter().chain(others()).chain(changes()))
 }
 
+/// How many subnets the API server can compare with each other before it gives up, however long their texts are. There
+/// may be more; whether those overlap is told when they are read.
+const COMPARED: usize = 150;
+
 fn subnets() -> [Rule; 5] {
-    // Every pair is looked at, up to 400 times 400: what one element tells is asked before, for all of them.
-    let pairs = |rule: &str| {
-        format!("!self.subnets.all(s, isCIDR(s.cidr)) || self.subnets.all(a, self.subnets.all(b, {rule}))")
-    };
     let of_one_family = "!isCIDR(self.subnets[0].cidr) || !isCIDR(self.subnets[1].cidr) || \
         cidr(self.subnets[0].cidr).ip().family() != cidr(self.subnets[1].cidr).ip().family()";
     [
@@ -23,20 +23,41 @@ fn subnets() -> [Rule; 5] {
             format!("self.role != 'Secondary' || size(self.subnets) != 2 || {of_one_family}"),
             says::SECONDARY_FAMILIES,
         ),
+        // A list of one gives its element a name.
         rule(
-            "!self.subnets.all(s, isCIDR(s.cidr)) || self.subnets.all(a, [cidr(a.cidr)].all(c, \
-            self.subnets.all(b, a.cidr == b.cidr || !c.containsCIDR(b.cidr))))",
+            format!(
+                "size(self.subnets) > {COMPARED} || !self.subnets.all(s, isCIDR(s.cidr)) || \
+                self.subnets.all(a, [cidr(a.cidr)].all(c, \
+                self.subnets.all(b, a.cidr == b.cidr || !c.containsCIDR(b.cidr))))"
+            ),
             says::SUBNETS_OVERLAP,
         ),
-        rule("self.subnets.all(a, self.subnets.exists_one(b, a.cidr == b.cidr))", says::SUBNETS_TWICE),
         rule(
-            pairs(
-                "cidr(a.cidr).ip().family() != cidr(b.cidr).ip().family() || \
-                has(a.hostSubnet) == has(b.hostSubnet) && (!has(a.hostSubnet) || a.hostSubnet == b.hostSubnet)",
-            ),
-            says::HOST_SUBNETS_DIFFER,
+            "[self.subnets.map(s, s.cidr)].all(c, c.all(s, c.indexOf(s) == c.lastIndexOf(s)))",
+            says::SUBNETS_TWICE,
         ),
+        rule(format!("{} && {}", one_host_subnet(4), one_host_subnet(6)), says::HOST_SUBNETS_DIFFER),
     ]
+}
+
+/// Whether nodes get parts of one length from all subnets of a family.
+fn one_host_subnet(family: u8) -> String {
+    let lengths = host_subnets("self", family);
+    format!("(size({lengths}) < 2 || {lengths}.min() == {lengths}.max())")
+}
+
+/// Whether it is the length that they got before. One subnet speaks for all of its family.
+fn same_host_subnet(family: u8) -> String {
+    let (before, now) = (host_subnets("oldSelf", family), host_subnets("self", family));
+    format!("(size({before}) == 0 || size({now}) == 0 || {before}[0] == {now}[0])")
+}
+
+/// The lengths of nodes' parts of the subnets of a family, 0 where none is given.
+fn host_subnets(network: &str, family: u8) -> String {
+    format!(
+        "{network}.subnets.filter(s, isCIDR(s.cidr) && cidr(s.cidr).ip().family() == {family})\
+        .map(s, has(s.hostSubnet) ? s.hostSubnet : 0)"
+    )
 }
 
 fn others() -> [Rule; 3] {
@@ -47,16 +68,16 @@ fn others() -> [Rule; 3] {
     ]
 }
 
-/// A primary network may get more subnets; nothing else changes.
+/// A primary network may get more subnets; nothing else changes. Subnets are compared as texts: there may be hundreds of
+/// them, and every change of the network's status asks again.
 fn changes() -> [Rule; 6] {
     [
         rule("self.role != 'Secondary' || self.subnets == oldSelf.subnets", says::SECONDARY_IMMUTABLE),
-        rule("oldSelf.subnets.all(o, self.subnets.exists(n, n.cidr == o.cidr))", says::SUBNETS_REMOVED),
         rule(
-            "oldSelf.subnets.all(o, self.subnets.all(n, n.cidr != o.cidr || \
-            has(n.hostSubnet) == has(o.hostSubnet) && (!has(n.hostSubnet) || n.hostSubnet == o.hostSubnet)))",
-            says::HOST_SUBNET_IMMUTABLE,
+            "[self.subnets.map(n, n.cidr)].all(cidrs, oldSelf.subnets.all(o, o.cidr in cidrs))",
+            says::SUBNETS_REMOVED,
         ),
+        rule(format!("{} && {}", same_host_subnet(4), same_host_subnet(6)), says::HOST_SUBNET_IMMUTABLE),
         stays("mtu", says::MTU_IMMUTABLE),
         stays("joinSubnets", says::JOIN_IMMUTABLE),
         stays("excludeSubnets", says::EXCLUDE_IMMUTABLE),
