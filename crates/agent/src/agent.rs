@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use k8s_openapi::api::core::v1::{Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -141,6 +141,7 @@ fn feeds(client: &Client, node: &str) -> Feeds {
     let own = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
     Feeds::new()
         .with(Node::NAME, feed::everything::<Node>(client))
+        .with(Namespace::NAME, feed::everything::<Namespace>(client))
         .with(Pod::NAME, feed::watch::<Pod>(Api::all(client.clone()), own))
         .with(Service::NAME, feed::everything::<Service>(client))
         .with(EndpointSlice::NAME, feed::everything::<EndpointSlice>(client))

@@ -81,7 +81,7 @@ pub fn plan(name: &str, world: &World, settings: &Settings, local: &Local) -> No
     let annotations = node.map(|node| annotations::plan(node, settings, local)).unwrap_or_default();
     let speaker = node.map(|node| speaker(node, world)).unwrap_or_default();
     let networks = networks::find(world, settings);
-    let default = Network::default_network(settings, networks.namespaces.keys().cloned().collect());
+    let default = Network::default_network(settings, networks.elsewhere());
     let find = |network| Site::find(name, network, world, settings, local);
     match find(&default) {
         Ok(site) => {

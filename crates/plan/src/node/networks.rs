@@ -2,9 +2,10 @@
 //!
 //! In: the attachment definitions of all namespaces. Out: the networks that a node can carry, what the others wait for,
 //! and for every namespace that has another primary network than the default one, which. A namespace for which that
-//! cannot be said has a problem, and its pods wait: they are never put on another network than was asked for.
+//! cannot be said has a problem, and its pods wait: they are never put on another network than was asked for. So do those
+//! of a namespace that was made for a network which is not there yet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use underlay_api::annotations::NetworkId;
@@ -26,6 +27,20 @@ pub struct Networks {
     pub namespaces: BTreeMap<String, Result<Attachment, String>>,
     /// The networks of all attachment definitions that make one primary.
     pub attachments: BTreeMap<String, String>,
+    /// Namespaces that were made for a primary network of their own, whether it is there or not.
+    pub reserved: BTreeSet<String>,
+}
+
+impl Networks {
+    /// Namespaces whose traffic the default network does not carry.
+    pub fn elsewhere(&self) -> BTreeSet<String> {
+        self.namespaces.keys().chain(&self.reserved).cloned().collect()
+    }
+
+    /// Whether the default network does not carry the traffic of a namespace.
+    pub fn takes(&self, namespace: &str) -> bool {
+        self.namespaces.contains_key(namespace) || self.reserved.contains(namespace)
+    }
 }
 
 /// How a namespace is attached to its primary network.
@@ -73,7 +88,9 @@ struct Draft<'a> {
 
 /// Finds all networks.
 pub fn find(world: &World, settings: &Settings) -> Networks {
-    let mut networks = Networks::default();
+    let labelled = world.namespaces.iter().filter(|(_, namespace)| namespace.wants_primary());
+    let reserved = labelled.map(|(key, _)| key.name.clone()).collect();
+    let mut networks = Networks { reserved, ..Networks::default() };
     let mut drafts: BTreeMap<&str, Draft<'_>> = BTreeMap::new();
     for nad in world.nads.values() {
         match primary(nad) {

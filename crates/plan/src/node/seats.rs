@@ -34,7 +34,7 @@ pub fn find<'a>(site: &Site<'a>, others: &Others<'_>, problems: &mut BTreeMap<Ke
     for pod in site.world.pods.values().filter(|pod| pod.needs_port() && pod.node == site.node.name) {
         let before = site.local.assigned.get(&pod.key).filter(|before| before.uid == pod.uid);
         let namespace = networks.namespaces.get(&pod.key.namespace);
-        let locked = before.map_or(namespace.is_some(), |before| before.locked);
+        let locked = before.map_or(networks.takes(&pod.key.namespace), |before| before.locked);
         let own = match (locked, kept(networks, before), namespace) {
             (false, ..) | (true, None, None) => None,
             (true, Some(kept), _) => Some(kept),

@@ -9,7 +9,7 @@ use underlay_desired::ovn::{Column, Row, RowId, Rows, Table};
 use underlay_plan::node::Zone;
 use underlay_plan::node::addresses::PlacedPod;
 use underlay_world::local::Assigned;
-use underlay_world::{EndpointSlice, Key, Kind, Local, Nad, Node, Pod, Service, World};
+use underlay_world::{EndpointSlice, Key, Kind, Local, Nad, Namespace, Node, Pod, Service, World};
 
 use super::scene::{local, object, row, text, world, zone};
 
@@ -236,6 +236,24 @@ fn a_network_that_waits_is_in_nobodys_way() {
     let web = web(&zone, "blue");
     assert!(web.waiting.as_ref().is_some_and(|what| what.contains("number")), "{:?}", web.waiting);
     assert!(web.locked() && web.primary.is_none(), "it is not let loose meanwhile");
+}
+
+#[test]
+fn a_namespace_made_for_a_network_waits_for_it() {
+    let mut world = world();
+    let namespace = Namespace::read(object(json!({
+        "metadata": { "name": "blue", "labels": { "k8s.ovn.org/primary-user-defined-network": "" } },
+    })));
+    world.namespaces.insert(Key::cluster("blue"), Arc::new(namespace));
+    add_pod(&mut world, "blue", "web");
+    let early = zone(&world, &local());
+    let waiting = web(&early, "blue").waiting.clone();
+    assert_eq!(waiting.as_deref(), Some("a primary network for namespace blue"));
+    assert!(web(&early, "blue").locked());
+    add_nad(&mut world, nad("blue", "net", Some(1)));
+    give_subnets(&mut world, "blue_net");
+    let later = zone(&world, &after(&early, local()));
+    assert!(web(&later, "blue").primary.is_some() && web(&later, "blue").waiting.is_none());
 }
 
 #[test]
