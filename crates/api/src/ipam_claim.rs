@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schema;
+use crate::{is_default, schema};
 
 /// Condition type: the claim has addresses.
 pub const IPS_ALLOCATED: &str = "IPsAllocated";
@@ -67,5 +67,6 @@ pub struct IPAMClaimStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct OwnerPod {
     /// Its name.
+    #[serde(skip_serializing_if = "is_default")]
     pub name: String,
 }

@@ -32,7 +32,7 @@ fn server() -> &'static ApiServer {
             |name| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
         let namespaces =
             ["frr-k8s-system", "metallb-system", "vm-workloads", "openshift-frr-k8s"].map(namespace);
-        kubectl_on(server, &["create"], &namespaces).ok();
+        kubectl_on(server, &["create", "--validate=ignore"], &namespaces).ok();
         server
     })
 }

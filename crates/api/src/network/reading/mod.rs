@@ -6,6 +6,8 @@
 
 mod own;
 mod subnets;
+#[cfg(test)]
+mod tests;
 mod topology;
 mod transport;
 
@@ -267,7 +269,7 @@ pub(super) fn read(written: &Written<'_>) -> Result<Network, FieldError> {
     } else if let Some(localnet) = written.localnet {
         topology::localnet(localnet, &format!("{at}.localnet"))
     } else {
-        Err(FieldError::new(format!("{at}.topology"), format!("{name:?} is not a topology")))
+        Err(unknown(at, "topology", name.as_str()))
     }?;
     network.transport = transport::read(written, &network)?;
     network.uplink = uplink(written.uplinks, &network)?;
