@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
     ("three networks and their pods", tenants::create),
     ("the state is in the columns", tenants::columns_tell_the_state),
     ("pods reach their own network, across nodes", tenants::pods_reach_their_own),
-    ("services of the network, the API server and names", tenants::services),
+    ("the API server answers, by address and by name", tenants::the_api_server_answers),
     ("pods leave with the node's address", tenants::pods_leave_with_the_nodes_address),
     ("nothing crosses between networks", isolation::nothing_crosses),
 ];
