@@ -159,8 +159,11 @@ pub fn the_api_server_answers(lab: &LabUnderTest) {
             let url = format!("https://{}/healthz", authority(address, 443));
             assert_eq!(fetch(lab, &pods[0], &url).as_deref(), Ok("ok"), "{address} from {tenant}");
         }
+        // Of two questions that a resolver asks at once, one may be lost on the way to a name server on another node;
+        // it asks again after five seconds. docs/architecture.md tells of it.
         let url = "https://kubernetes.default.svc.cluster.local/healthz";
-        assert_eq!(fetch(lab, &pods[1], url).as_deref(), Ok("ok"), "by name from {tenant}");
+        let curl = ["curl", "--silent", "--show-error", "--insecure", "--max-time", "30", url];
+        assert_eq!(in_pod(lab, &pods[1], &curl).as_deref(), Ok("ok"), "by name from {tenant}");
     }
 }
 
