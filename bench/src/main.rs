@@ -6,10 +6,12 @@
 //! A benchmark is one file with a function from [`Bench`] to its results, and one line in [`BENCHMARKS`].
 
 mod cpu;
+mod figures;
 mod first_route;
 mod lab;
 mod lab_file;
 mod place;
+mod plan;
 
 use std::process::ExitCode;
 
@@ -57,6 +59,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "lab",
         about: "what a lab of 1, 3 and 8 nodes costs: time to come up and go down, memory, idle CPU",
         run: lab::run,
+    },
+    Benchmark {
+        name: "plan",
+        about: "the plan for 3,000 nodes with 1,000 networks: all at once, nothing new, one more",
+        run: plan::run,
     },
 ];
 

@@ -10,9 +10,9 @@ use serde_json::json;
 use underlay_lab::file::DEFAULT;
 
 use super::burst::{self, NODE};
-use super::figures::Figures;
 use super::rig::{PATIENCE, Rig};
 use crate::Bench;
+use crate::figures::Figures;
 
 /// Brings the lab up, gives it the plugin, measures.
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {

@@ -13,9 +13,9 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 use underlay_lab::artifacts::Artifacts;
 
-use super::figures::Figures;
 use super::process::Process;
 use super::rig::{PATIENCE, Rig};
+use crate::figures::Figures;
 
 /// The node that is filled.
 pub const NODE: &str = "worker1";

@@ -7,7 +7,6 @@
 mod agent;
 mod bridge;
 mod burst;
-mod figures;
 mod process;
 mod rig;
 mod routes;
@@ -16,7 +15,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::Bench;
-use figures::Figures;
+use crate::figures::Figures;
 use rig::Rig;
 
 /// Measures everything.
