@@ -36,6 +36,17 @@ impl Figures {
         self.add(name.into(), value, unit, Some(aim));
     }
 
+    /// As [`Self::tell_aimed`] where there is an aim.
+    pub fn tell_perhaps_aimed(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        aim: Option<f64>,
+    ) {
+        self.add(name.into(), value, unit, aim);
+    }
+
     fn add(&mut self, name: String, value: f64, unit: &'static str, aim: Option<f64>) {
         let aimed = aim.map(|aim| format!("aim: at most {aim}")).unwrap_or_default();
         println!("{}", format!("{name:<56} {value:>10.2} {unit:<4} {aimed}").trim_end());
@@ -44,7 +55,16 @@ impl Figures {
 
     /// Median and the slowest of a hundred; of few, the slowest.
     pub fn tell_times(&mut self, name: &str, times: &[Duration]) {
-        self.tell(format!("{name} p50"), millis(at(times, 50)), "ms");
+        self.add_times(name, times, None);
+    }
+
+    /// As [`Self::tell_times`], with the most that the median should be.
+    pub fn tell_times_aimed(&mut self, name: &str, times: &[Duration], aim: f64) {
+        self.add_times(name, times, Some(aim));
+    }
+
+    fn add_times(&mut self, name: &str, times: &[Duration], aim: Option<f64>) {
+        self.add(format!("{name} p50"), millis(at(times, 50)), "ms", aim);
         let (word, percent) = if times.len() < ENOUGH { ("max", 100) } else { ("p99", 99) };
         self.tell(format!("{name} {word}"), millis(at(times, percent)), "ms");
     }

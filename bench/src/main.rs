@@ -11,10 +11,12 @@ mod figures;
 mod first_route;
 mod lab;
 mod lab_file;
+mod networks;
 mod place;
 mod plan;
 mod process;
 mod rig;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -75,6 +77,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "lab",
         about: "what a lab of 1, 3 and 8 nodes costs: time to come up and go down, memory, idle CPU",
         run: lab::run,
+    },
+    Benchmark {
+        name: "networks",
+        about: "networks of tenants in the default lab: how soon one and ten work, what 50 cost, how soon 20 are gone",
+        run: networks::run,
     },
     Benchmark {
         name: "plan",

@@ -8,7 +8,6 @@ mod audit;
 mod objects;
 mod phases;
 mod stage;
-mod watch;
 
 use anyhow::{Context, Result};
 use serde_json::Value;

@@ -20,7 +20,7 @@ use underlay_api::{
 };
 
 use super::objects::{self, PEER, SPEAKERS};
-use super::watch::until;
+use crate::watch::until;
 
 /// Requests at once; a client with fewer would be what takes the time.
 const AT_ONCE: usize = 20;
