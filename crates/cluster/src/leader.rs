@@ -6,13 +6,14 @@
 //! otherwise two plans in a row could give one subnet to two nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use underlay_api::{
     BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
     UserDefinedNetwork,
@@ -26,7 +27,7 @@ use underlay_runtime::feed;
 use underlay_runtime::objects::{WriteError, Writer};
 use underlay_runtime::pace::Pace;
 use underlay_runtime::turn::{Feeds, Turn};
-use underlay_world::{AnyAttachment, Kind, Settings, World};
+use underlay_world::{AnyAttachment, Key, Kind, Settings, World};
 
 use crate::metrics::Metrics;
 use crate::view::View;
@@ -36,6 +37,12 @@ pub const AT_ONCE: usize = 16;
 /// How long a write to a node counts without an echo. Watches are slower than this only when they are broken, and then
 /// begin anew with a list.
 const ECHO: Duration = Duration::from_secs(10);
+
+/// A turn may write to every node: the more there are, the longer a crowd of news is waited for. A quarter of the time
+/// that the writes take.
+const LULL_PER_NODE: Duration = Duration::from_micros(250);
+/// Nobody waits longer than this for the next.
+const LONGEST_LULL: Duration = Duration::from_millis(50);
 
 /// Pods that have not ended: only those use networks.
 const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -56,6 +63,17 @@ const OF_NETWORKS: [&str; 5] = [
     Namespace::NAME,
     Pod::NAME,
 ];
+
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// There is nothing more to do.
+    Settled,
+    /// What was written may make more to do, and its echo is no news.
+    Moved,
+    /// Something has to be done again.
+    Failed,
+}
 
 /// What a leader works with.
 #[derive(Clone)]
@@ -81,6 +99,10 @@ pub struct Leader {
     pub(crate) world: World,
     /// Written to nodes and not heard of yet, with the time of writing.
     unheard: BTreeMap<String, (Given, Instant)>,
+    /// The nodes that the last plan was made from.
+    planned: BTreeMap<Key, Arc<underlay_world::Node>>,
+    /// Whether this turn has written what the next one builds on.
+    pub(crate) moved: bool,
     /// Problems that were told.
     told: Vec<Problem>,
     /// Failures that were told and still last.
@@ -116,6 +138,8 @@ impl Leader {
             feeds,
             world: World::default(),
             unheard: BTreeMap::new(),
+            planned: BTreeMap::new(),
+            moved: false,
             told: Vec::new(),
             complaints: BTreeSet::new(),
             measured: BTreeSet::new(),
@@ -136,21 +160,25 @@ impl Leader {
                 continue;
             }
             let began = Instant::now();
-            let done = self.turn().await;
-            self.tools.metrics.turn(began.elapsed(), !done);
-            again = if done {
+            let outcome = self.turn().await;
+            debug!(?outcome, took = ?began.elapsed(), "a turn");
+            self.tools.metrics.turn(began.elapsed(), outcome == Outcome::Failed);
+            if outcome != Outcome::Failed {
                 pace.rest();
                 self.complaints.clear();
-                None
-            } else {
-                Some(Instant::now() + pace.wait())
-            };
+            }
+            again = (outcome == Outcome::Failed).then(|| Instant::now() + pace.wait());
+            if outcome == Outcome::Moved {
+                self.feeds.ask_again();
+            }
         }
     }
 
     /// Waits for something new, for the time to try again, or for an echo to be overdue. False if it was nothing that
     /// a plan depends on.
     async fn wait(&mut self, again: Option<Instant>) -> bool {
+        let nodes = u32::try_from(self.world.nodes.len()).unwrap_or(u32::MAX);
+        self.feeds.wait_for_lull(LULL_PER_NODE.saturating_mul(nodes).min(LONGEST_LULL));
         let overdue = self.unheard.values().map(|(_, written)| *written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {
@@ -164,14 +192,37 @@ impl Leader {
         }
     }
 
-    /// Pods come and go all the time; that matters only where a network waits for it.
-    fn matters(&self, turn: &Turn) -> bool {
-        let only_pods = !turn.changed.is_empty() && turn.changed.iter().all(|kind| *kind == Pod::NAME);
-        !only_pods || self.waits_for_pods
+    /// What we wrote to nodes ourselves is no news, but what the next step builds on. Pods come and go all the time;
+    /// that matters only where a network waits for it.
+    fn matters(&mut self, turn: &Turn) -> bool {
+        debug!(changed = ?turn.changed, "news");
+        let (node, pod) = (turn.changed.contains(Node::NAME), turn.changed.contains(Pod::NAME));
+        let others = turn.changed.iter().any(|kind| ![Node::NAME, Pod::NAME].contains(kind));
+        let unchanged = turn.changed.is_empty();
+        self.moved || unchanged || others || (pod && self.waits_for_pods) || (node && self.nodes_differ())
     }
 
-    /// One turn. False if it has to be done again.
-    async fn turn(&mut self) -> bool {
+    /// Whether nodes are others than those planned with, but for what we wrote to them.
+    fn nodes_differ(&mut self) -> bool {
+        let (planned, nodes) = (&self.planned, &self.world.nodes);
+        let made =
+            |name: &str, old, new| self.unheard.get(name).is_some_and(|(given, _)| given.made(old, new));
+        let pairs = || planned.iter().zip(nodes);
+        let same = planned.len() == nodes.len()
+            && pairs().all(|((key, old), (other, new))| {
+                key == other && (Arc::ptr_eq(old, new) || made(&key.name, old, new))
+            });
+        if same {
+            self.planned = self.world.nodes.clone();
+            self.forget_heard();
+        }
+        !same
+    }
+
+    /// One turn.
+    async fn turn(&mut self) -> Outcome {
+        self.planned = self.world.nodes.clone();
+        self.moved = false;
         let known = self.known();
         let networks = self.plan_networks(&known);
         let parts = networks.as_ref().map(|networks| &networks.parts);
@@ -189,7 +240,11 @@ impl Leader {
             plan.verdicts = advertised.verdicts;
         }
         self.tools.view.plan(plan);
-        done
+        match (done, self.moved) {
+            (false, _) => Outcome::Failed,
+            (true, true) => Outcome::Moved,
+            (true, false) => Outcome::Settled,
+        }
     }
 
     fn plan_networks(&mut self, known: &World) -> Option<NetworksPlan> {
@@ -204,17 +259,22 @@ impl Leader {
 
     /// The world with what was written to nodes.
     fn known(&mut self) -> World {
-        let now = Instant::now();
-        let nodes = &self.world.nodes;
-        self.unheard.retain(|name, (given, written)| {
-            let node = nodes.get(&underlay_world::Key::cluster(name));
-            now < *written + ECHO && node.is_some_and(|node| node.uid == given.uid && !given.is_on(node))
-        });
+        self.forget_heard();
         let mut known = self.world.clone();
         for (name, (given, _)) in &self.unheard {
             given.record(name, &mut known);
         }
         known
+    }
+
+    /// Forgets what was written to nodes and heard of, or should have been.
+    fn forget_heard(&mut self) {
+        let now = Instant::now();
+        let nodes = &self.world.nodes;
+        self.unheard.retain(|name, (given, written)| {
+            let node = nodes.get(&Key::cluster(name));
+            now < *written + ECHO && node.is_some_and(|node| node.uid == given.uid && !given.is_on(node))
+        });
     }
 
     async fn give_to_nodes(
@@ -236,6 +296,7 @@ impl Leader {
                     info!(node = name, annotations = ?given.annotations.keys(), "a node has its place");
                     let earlier = self.unheard.remove(name).map(|(earlier, _)| earlier);
                     self.unheard.insert(name.clone(), (given.after(earlier), Instant::now()));
+                    self.moved = true;
                 }
                 // It is gone, or another one by now: the watch will tell.
                 Err(error) if error.is_not_found() || error.is_conflict() => {}

@@ -1,8 +1,8 @@
 //! Writes what comes of networks: definitions are held or let go, attachment definitions made, mended and removed, and
 //! then it is said what became of each network.
 //!
-//! What was made or mended counts in the world at once. What goes leaves the world when the API server says that it is
-//! gone: that is news, and the next turn takes the next step.
+//! What was made, mended or removed counts in the world at once, and the next turn takes the next step. What others
+//! still hold leaves the world when the API server says that it is gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +28,16 @@ use crate::leader::{AT_ONCE, Leader, Tools};
 
 /// What the world keeps of a definition that was written, whichever of the two it is.
 type Written = Option<Arc<Definition>>;
+
+/// What became of an attachment.
+enum Became {
+    /// This.
+    There(Box<NetworkAttachmentDefinition>),
+    /// It is gone.
+    Gone,
+    /// It goes once others let it.
+    Leaving,
+}
 
 impl Leader {
     /// Writes what differs. False if something has to be done again.
@@ -83,9 +93,13 @@ impl Leader {
             match result {
                 Ok(written) => {
                     info!(attachment = %key, verb = verb(&change.step), "a NetworkAttachmentDefinition");
-                    if let Some(object) = written {
-                        put::<AnyAttachment>(&mut self.world, key.clone(), AnyAttachment(object).read());
-                    }
+                    let record = match written {
+                        Became::There(object) => AnyAttachment(*object).read(),
+                        Became::Gone => None,
+                        Became::Leaving => continue,
+                    };
+                    self.moved |= record.is_none();
+                    put::<AnyAttachment>(&mut self.world, key.clone(), record);
                 }
                 // It is there already, gone, or another one by now: the watch will tell.
                 Err(error) if error.is_not_found() || error.is_conflict() => {}
@@ -172,28 +186,26 @@ impl Tools {
         })
     }
 
-    /// Does something to an attachment. Returns what it is now, unless it is on its way out.
-    async fn change(
-        &self,
-        key: &Key,
-        step: &Step,
-    ) -> Result<Option<NetworkAttachmentDefinition>, WriteError> {
+    /// Does something to an attachment.
+    async fn change(&self, key: &Key, step: &Step) -> Result<Became, WriteError> {
         let api = Api::<NetworkAttachmentDefinition>::namespaced(self.client.clone(), &key.namespace);
         let nothing = BTreeMap::new();
         let let_go = Hold { finalizer: FINALIZER, held: false, annotations: &nothing };
+        let there = |object| Became::There(Box::new(object));
         match step {
-            Step::Create(object) => self.writer.create(&api, object).await.map(Some),
-            Step::Repair { patch, .. } => self.writer.merge(&api, &key.name, patch).await.map(Some),
+            Step::Create(object) => self.writer.create(&api, object).await.map(there),
+            Step::Repair { patch, .. } => self.writer.merge(&api, &key.name, patch).await.map(there),
             Step::Release { uid, again } => {
                 self.writer.hold(&api, &key.name, uid, &let_go).await?;
                 match again {
-                    Some(object) => self.writer.create(&api, object).await.map(Some),
-                    None => Ok(None),
+                    Some(object) => self.writer.create(&api, object).await.map(there),
+                    None => Ok(Became::Leaving),
                 }
             }
             Step::Delete { uid } => {
                 self.writer.hold(&api, &key.name, uid, &let_go).await?;
-                self.writer.delete(&api, &key.name, uid).await.map(|()| None)
+                let gone = self.writer.delete(&api, &key.name, uid).await?;
+                Ok(if gone { Became::Gone } else { Became::Leaving })
             }
         }
     }

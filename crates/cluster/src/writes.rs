@@ -58,7 +58,7 @@ impl Leader {
         let mut results: Vec<(Key, String, Written)> = applies.buffer_unordered(AT_ONCE).collect().await;
         let deletes = stream::iter(changes.delete).map(async |(key, uid)| {
             let api = self.configurations(key);
-            let written = self.tools.writer.delete(&api, &key.name, uid).await.map(|()| None);
+            let written = self.tools.writer.delete(&api, &key.name, uid).await.map(|_| None);
             (key.clone(), String::new(), written)
         });
         results.extend(deletes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);

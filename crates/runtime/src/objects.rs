@@ -178,14 +178,16 @@ impl Writer {
         self.count::<K, _>("annotate", name, api.patch_status(name, &params, &patch)).await
     }
 
-    /// Deletes the very object with this uid. One that is gone, or another of the same name, is no error.
-    pub async fn delete<K: Written>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<(), WriteError> {
+    /// Deletes the very object with this uid. One that is gone, or another of the same name, is no error. Returns
+    /// whether it is gone: others may hold it.
+    pub async fn delete<K: Written>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<bool, WriteError> {
         let uid = (!uid.is_empty()).then(|| uid.to_owned());
         let preconditions = Some(Preconditions { uid, resource_version: None });
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match self.count::<K, _>("delete", name, api.delete(name, &params)).await {
-            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
-            _ => Ok(()),
+            Ok(left) => Ok(left.is_right()),
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(true),
+            Err(error) => Err(error),
         }
     }
 
