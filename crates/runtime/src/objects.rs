@@ -178,17 +178,45 @@ impl Writer {
         self.count::<K, _>("annotate", name, api.patch_status(name, &params, &patch)).await
     }
 
-    /// Deletes the very object with this uid. One that is gone, or another of the same name, is no error. Returns
-    /// whether it is gone: others may hold it.
-    pub async fn delete<K: Written>(&self, api: &Api<K>, name: &str, uid: &str) -> Result<bool, WriteError> {
+    /// Deletes the very object with this uid. One that is gone, or another of the same name, is no error. Returns what
+    /// is left of it where something holds it.
+    pub async fn delete<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+    ) -> Result<Option<K>, WriteError> {
         let uid = (!uid.is_empty()).then(|| uid.to_owned());
         let preconditions = Some(Preconditions { uid, resource_version: None });
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match self.count::<K, _>("delete", name, api.delete(name, &params)).await {
-            Ok(left) => Ok(left.is_right()),
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(true),
+            Ok(left) => Ok(left.left()),
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Deletes the very object with this uid and lets it go. Returns whether it is gone: others may hold it too.
+    pub async fn remove<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        uid: &str,
+        finalizer: &str,
+    ) -> Result<bool, WriteError> {
+        let Some(left) = self.delete(api, name, uid).await? else { return Ok(true) };
+        let let_go = Hold { finalizer, held: false, annotations: &BTreeMap::new() };
+        let left = match hold_patch(left.meta(), uid, &let_go) {
+            None => Some(left),
+            Some(patch) => match self.merge(api, name, &patch).await {
+                Ok(left) => Some(left),
+                Err(error) if error.is_not_found() => None,
+                // Somebody else has written it meanwhile: what it is now has to be read first.
+                Err(error) if error.is_conflict() => self.hold(api, name, uid, &let_go).await?,
+                Err(error) => return Err(error),
+            },
+        };
+        Ok(left.is_none_or(|left| left.meta().finalizers.as_ref().is_none_or(Vec::is_empty)))
     }
 
     async fn count<K: Written, T>(
