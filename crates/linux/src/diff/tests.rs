@@ -158,7 +158,7 @@ fn a_vrf_is_made_before_a_link_belongs_to_it_and_nobody_elses_is_touched() {
     assert_eq!(diff(&want, &have), [add.clone(), join.clone()]);
 
     have.links.insert("red".to_owned(), Link { vrf: Some(1001), ours: true, ..link(7) });
-    assert_eq!(diff(&want, &have), [join.clone()]);
+    assert_eq!(diff(&want, &have), [join]);
     have.links.get_mut("a").unwrap().master = Some(7);
     assert_eq!(diff(&want, &have), []);
     assert_eq!(diff(&Host::default(), &have), [Op::DeleteVrf("red".to_owned(), 7)]);
