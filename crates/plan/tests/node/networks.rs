@@ -110,6 +110,14 @@ fn web<'a>(zone: &'a Zone, namespace: &str) -> &'a PlacedPod {
 }
 
 #[test]
+fn what_only_the_node_understands_does_not_leave_by_a_port_that_is_not_known_yet() {
+    let zone = zone(&two_networks(), &local());
+    let mut guards = zone.flows["br-ex"].keys().filter(|flow| flow.table == 0 && flow.priority == 1);
+    let guard = guards.next().expect("a flow");
+    assert_eq!((guard.matches.as_str(), guard.actions.as_str()), ("ip,nw_src=169.254.0.0/17", "drop"));
+}
+
+#[test]
 fn a_network_has_a_vrf_where_the_kernel_has_such_devices() {
     let (world, local) = (two_networks(), local_with_patches());
     let without = zone(&world, &local);
