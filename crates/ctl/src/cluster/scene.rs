@@ -79,7 +79,7 @@ fn agent(name: &str, id: u8) -> Agent {
             uid: "uid-web".to_owned(),
             addresses: vec!["10.244.2.5".parse().unwrap()],
             recorded: true,
-            problem: None,
+            ..PodReport::default()
         }),
         speaker: SpeakerReport {
             problem: None,

@@ -78,7 +78,7 @@ async fn explain_pod(client: &Client, namespace: &str, name: &str) -> Result<Cha
 
 async fn of_pod(client: &Client, mut facts: Facts, pod: &PodFacts) -> Result<Chain> {
     if !pod.pod.node.is_empty() {
-        let question = Question { pod: Some(pod.pod.key.to_string()), to: None };
+        let question = Question { pod: Some(pod.pod.key.to_string()), ..Question::default() };
         facts.agents = agents::ask(client, [pod.pod.node.clone()], &question).await;
     }
     Ok(inside::pod(&facts, pod))
@@ -124,7 +124,7 @@ async fn elsewhere(client: &Client, mut facts: Facts, prefix: IpNet) -> Result<C
             "pods and nodes reach it; it is an address in the cluster only, and is not advertised";
         return Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion));
     }
-    let question = Question { pod: None, to: Some(prefix) };
+    let question = Question { to: Some(prefix), ..Question::default() };
     let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
     facts.agents = agents::ask(client, nodes, &question).await;
     Ok(outside::judge(&facts, prefix))
