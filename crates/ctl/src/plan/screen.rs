@@ -9,6 +9,7 @@ use super::compare::{Action, Change, Counts};
 use super::node::{LAYERS, NodeDifference};
 use super::outlook::{Fate, Judged, Outlook};
 use super::text::shown;
+use crate::names::count;
 use crate::tables::{bad, good, table};
 
 /// How many rows of a table one likes to read.
@@ -51,10 +52,6 @@ fn headline(outlook: &Outlook) -> String {
         }
     };
     format!("{judgement}   {changes}")
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 fn objects(text: &mut String, own: &[Judged], others: &[Judged]) {
