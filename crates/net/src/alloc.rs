@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use serde::{Deserialize, Serialize};
 
 use crate::cidr::{Family, nth, offset};
 
@@ -54,10 +55,26 @@ pub enum Conflict {
 pub struct Full;
 
 /// A range that is cut into subnets of one length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct SubnetRange {
     net: IpNet,
     length: u8,
+}
+
+/// A range as somebody wrote it.
+#[derive(Deserialize)]
+struct Unchecked {
+    net: IpNet,
+    length: u8,
+}
+
+impl TryFrom<Unchecked> for SubnetRange {
+    type Error = BadRange;
+
+    fn try_from(Unchecked { net, length }: Unchecked) -> Result<Self, BadRange> {
+        Self::new(net, length)
+    }
 }
 
 /// A range that cannot be cut as asked.

@@ -24,6 +24,7 @@ mod zones;
 
 use std::collections::BTreeMap;
 
+use ipnet::IpNet;
 use underlay_desired::flow::Flows;
 use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
@@ -71,6 +72,8 @@ pub struct Zone {
     pub advertised: bool,
     /// What became of the routes that BGP brought.
     pub learned: Vec<Learned>,
+    /// The node's subnets of user-defined networks that are on it, by name.
+    pub carried: BTreeMap<String, Vec<IpNet>>,
     /// User-defined networks that are not on the node yet, and what each waits for.
     pub waiting: BTreeMap<String, String>,
 }
@@ -125,6 +128,7 @@ fn zone(site: &Site<'_>, others: Others<'_>) -> Zone {
         pods: placed,
         advertised: site.advertised,
         learned,
+        carried: others.subnets(),
         waiting: others.waiting,
     }
 }
