@@ -1,5 +1,5 @@
 //! What changes in the Kubernetes API, besides what the admin writes: attachment definitions, annotations of nodes,
-//! generated FRRConfigurations, and what is said of networks and advertisements.
+//! generated FRRConfigurations, endpoint slices of networks, and what is said of networks and advertisements.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,8 @@ use underlay_desired::ObjectRef;
 use underlay_frr::tree::redact;
 use underlay_plan::cluster::Generated;
 use underlay_plan::cluster::networks::Told;
+use underlay_plan::cluster::networks::slices::SOURCE;
+use underlay_world::slice::Origin;
 use underlay_world::{Attachment, Node};
 
 use super::compare::{Change, Item, Ledger, names};
@@ -47,6 +49,15 @@ fn items(settled: &Settled) -> Items {
         let mut spec = serde_json::to_value(&object.spec).unwrap_or_default();
         hide_passwords(&mut spec);
         put(&mut items, &name, json!({ "spec": spec }), names(why));
+    }
+    for slice in settled.world.any_slices.values() {
+        let Origin::Ours { annotations, .. } = &slice.origin else { continue };
+        let name = ObjectRef::namespaced("EndpointSlice", &slice.key.namespace, &slice.key.name);
+        let source = annotations
+            .get(SOURCE)
+            .map(|source| ObjectRef::namespaced("EndpointSlice", &slice.key.namespace, source).to_string());
+        let fields = json!({ "endpoints": slice.endpoints, "ports": slice.ports });
+        put(&mut items, &name, fields, source.into_iter().collect());
     }
     for (object, told) in &settled.networks {
         put(&mut items, object, of_network(told), vec![object.to_string()]);

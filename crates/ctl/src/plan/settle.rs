@@ -11,11 +11,12 @@ use underlay_api::nad::NetworkAttachmentDefinitionSpec;
 use underlay_api::{FRRConfiguration, NetworkAttachmentDefinition};
 use underlay_desired::ObjectRef;
 use underlay_plan::cluster::advertise::{self, Advertised, is_generated};
-use underlay_plan::cluster::networks::{self, Amend, Step, Told};
+use underlay_plan::cluster::networks::{self, Amend, Step, Told, slices};
 use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, nodes};
+use underlay_world::slice::Origin;
 use underlay_world::{Attachment, Key, Kind, Settings, World};
 
-use super::kinds::put_attachment;
+use super::kinds::{leave_slice, put_attachment, put_slice};
 
 /// Plans after which a world that does not come to rest is shown as it is. Removing a network takes four.
 const PLANS: usize = 12;
@@ -69,6 +70,7 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
             break;
         }
     }
+    mirror_slices(&mut world);
     // Of a definition that went in the last plan nothing is said any more.
     settled.networks.retain(|object, _| definition(&mut world, object).is_some());
     Settled { world, ..settled }
@@ -146,6 +148,19 @@ fn merge(target: &mut Value, patch: &Value) {
             }
         } else {
             merge(&mut target[name], value);
+        }
+    }
+}
+
+/// Makes all endpoint slices of networks anew: their names are always the same.
+fn mirror_slices(world: &mut World) {
+    let ours = world.any_slices.iter().filter(|(_, slice)| matches!(slice.origin, Origin::Ours { .. }));
+    for key in ours.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+        leave_slice(world, &key);
+    }
+    for step in slices::plan(world).into_values() {
+        if let slices::Step::Create(object) = step {
+            put_slice(world, *object);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use underlay_api::annotations::{Annotation, PodNetworks};
-use underlay_world::{Key, Pod, Settings, World};
+use underlay_world::{Attached, Key, Pod, Settings, World};
 
 use super::compare::{Action, Change};
 use super::files::{Document, Origin};
@@ -152,7 +152,9 @@ fn a_network_that_goes_takes_everything_with_it() {
         let mut pod = Pod::clone(&world.pods[&key]);
         pod.networks = Some(PodNetworks::decode(networks).expect("networks"));
         world.pods.insert(key.clone(), Arc::new(pod));
-        world.attached.insert(key, underlay_world::Attached::To(vec!["red-web/red".to_owned()]));
+        let attached =
+            Attached::To { uid: String::new(), networks: vec![("red-web/red".to_owned(), Vec::new())] };
+        world.attached.insert(key, Arc::new(attached));
         delete(world);
     });
     assert_eq!(names(&outlook.api, Action::Remove), ["NetworkAttachmentDefinition red-db/red"]);
