@@ -6,6 +6,7 @@
 //! otherwise two plans in a row could give one subnet to two nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
@@ -23,10 +24,10 @@ use underlay_plan::cluster::{
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
-use underlay_runtime::objects::{WriteError, Writer};
+use underlay_runtime::objects::{Basis, WriteError, Writer};
 use underlay_runtime::pace::Pace;
 use underlay_runtime::turn::{Feeds, Turn};
-use underlay_world::{AnyAttachment, Kind, Settings, World};
+use underlay_world::{AnyAttachment, Key, Kind, Settings, Version, World};
 
 use crate::metrics::Metrics;
 use crate::view::View;
@@ -79,8 +80,8 @@ pub struct Leader {
     pub(crate) tools: Tools,
     feeds: Feeds,
     pub(crate) world: World,
-    /// Written to nodes and not heard of yet, with the time of writing.
-    unheard: BTreeMap<String, (Given, Instant)>,
+    /// Written to nodes and not heard of yet.
+    unheard: BTreeMap<String, Unheard>,
     /// Problems that were told.
     told: Vec<Problem>,
     /// Failures that were told and still last.
@@ -91,6 +92,13 @@ pub struct Leader {
     numbers: Numbers,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
+}
+
+/// What was written to a node and not heard of yet.
+struct Unheard {
+    given: Given,
+    version: Version,
+    written: Instant,
 }
 
 impl Leader {
@@ -151,7 +159,7 @@ impl Leader {
     /// Waits for something new, for the time to try again, or for an echo to be overdue. False if it was nothing that
     /// a plan depends on.
     async fn wait(&mut self, again: Option<Instant>) -> bool {
-        let overdue = self.unheard.values().map(|(_, written)| *written + ECHO).min();
+        let overdue = self.unheard.values().map(|unheard| unheard.written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {
                 Some(time) => sleep_until(time).await,
@@ -206,13 +214,16 @@ impl Leader {
     fn known(&mut self) -> World {
         let now = Instant::now();
         let nodes = &self.world.nodes;
-        self.unheard.retain(|name, (given, written)| {
-            let node = nodes.get(&underlay_world::Key::cluster(name));
+        self.unheard.retain(|name, Unheard { given, written, .. }| {
+            let node = nodes.get(&Key::cluster(name));
             now < *written + ECHO && node.is_some_and(|node| node.uid == given.uid && !given.is_on(node))
         });
         let mut known = self.world.clone();
-        for (name, (given, _)) in &self.unheard {
+        for (name, Unheard { given, version, .. }) in &self.unheard {
             given.record(name, &mut known);
+            if let Some(node) = known.nodes.get_mut(&Key::cluster(name)) {
+                Arc::make_mut(node).version = version.clone();
+            }
         }
         known
     }
@@ -226,19 +237,26 @@ impl Leader {
         self.tell(problems).await;
         let (api, writer) = (Api::<Node>::all(self.tools.client.clone()), &self.tools.writer);
         let requests = stream::iter(&given).map(async |(name, given)| {
-            (name, given, writer.annotate(&api, name, &given.uid, &given.annotations).await)
+            let node = known.node(name).map(AsRef::as_ref);
+            let still = |now: &Node| node.is_some_and(|node| has_same_place(node, now));
+            let basis = match node {
+                Some(node) => Basis::version(&given.uid, &node.version, &still),
+                None => Basis::identity(&given.uid),
+            };
+            (name, given, writer.annotate(&api, name, basis, &given.annotations).await)
         });
         let results: Vec<_> = requests.buffer_unordered(AT_ONCE).collect().await;
         let mut done = true;
         for (name, given, result) in results {
             match result {
-                Ok(_) => {
+                Ok(node) => {
                     info!(node = name, annotations = ?given.annotations.keys(), "a node has its place");
-                    let earlier = self.unheard.remove(name).map(|(earlier, _)| earlier);
-                    self.unheard.insert(name.clone(), (given.after(earlier), Instant::now()));
+                    let given = given.after(self.unheard.remove(name).map(|earlier| earlier.given));
+                    let (version, written) = (Version::of(&node), Instant::now());
+                    self.unheard.insert(name.clone(), Unheard { given, version, written });
                 }
-                // It is gone, or another one by now: the watch will tell.
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                // It is gone: the watch will tell.
+                Err(error) if error.is_not_found() => {}
                 Err(error) => {
                     self.complain(&error);
                     done = false;
@@ -248,10 +266,11 @@ impl Leader {
         (given, done)
     }
 
-    /// Tells of a failure once, however often it is tried again.
+    /// Tells of a failure once, however often it is tried again. That somebody else was faster is none: it is known soon,
+    /// and decided anew.
     pub(crate) fn complain(&mut self, error: &WriteError) {
         let text = error.to_string();
-        if !self.complaints.contains(&text) {
+        if !error.is_conflict() && !self.complaints.contains(&text) {
             warn!(error = text, "a write failed; trying again");
             self.complaints.insert(text);
         }
@@ -273,4 +292,10 @@ impl Leader {
         }
         self.told = problems;
     }
+}
+
+/// Whether a node still has on record what it had when it was decided what to give it.
+fn has_same_place(known: &underlay_world::Node, now: &Node) -> bool {
+    let now = underlay_world::Node::read(now);
+    (known.id, known.transit, &known.subnets) == (now.id, now.transit, &now.subnets)
 }

@@ -17,6 +17,7 @@ pub mod select;
 pub mod service;
 pub mod settings;
 pub mod speaker;
+pub mod version;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use pod::{Pod, PodState};
 pub use service::{Endpoint, EndpointSlice, Service};
 pub use settings::Settings;
 pub use speaker::{Session, Speaker};
+pub use version::Version;
 
 /// Namespace and name; the namespace of an object of the cluster is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]

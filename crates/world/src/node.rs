@@ -10,6 +10,8 @@ use underlay_api::annotations::{
     TransitAddresses,
 };
 
+use crate::Version;
+
 /// What the keys of our annotations begin with.
 const ANNOTATIONS: &str = "k8s.ovn.org/";
 
@@ -20,6 +22,8 @@ pub struct Node {
     pub name: String,
     /// Its identity: another node of the same name has another one.
     pub uid: String,
+    /// Which writing of it this is.
+    pub version: Version,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// The annotations of our family, as they are written.
@@ -73,6 +77,7 @@ impl Node {
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
+            version: Version::of(object),
             labels: metadata.labels.clone().unwrap_or_default(),
             annotations: metadata
                 .annotations

@@ -14,7 +14,9 @@ use ipnet::IpNet;
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_net::Family;
 use underlay_net::alloc::{SubnetRange, assign};
-use underlay_world::{Node, World};
+use underlay_world::World;
+
+use crate::cluster::nodes::in_order;
 
 /// What nodes are to have of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +45,7 @@ type Records<'a> = Peekable<btree_map::Iter<'a, String, Vec<IpNet>>>;
 
 /// Plans the parts of all nodes.
 pub fn plan(world: &World, wishes: &BTreeMap<Arc<str>, Wish>) -> Parts {
-    let nodes: Vec<&Node> = world.nodes.values().map(AsRef::as_ref).collect();
+    let nodes = in_order(world);
     let mut walk = Walk {
         records: nodes.iter().map(|node| node.subnets.0.iter().peekable()).collect(),
         changes: vec![Vec::new(); nodes.len()],
