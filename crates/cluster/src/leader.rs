@@ -86,6 +86,8 @@ pub struct Leader {
     told: Vec<Problem>,
     /// Failures that were told and still last.
     complaints: BTreeSet<String>,
+    /// Whether a write of this turn failed for another reason than that somebody else was faster.
+    failed: bool,
     /// Advertisements that have series in the metrics.
     pub(crate) measured: BTreeSet<String>,
     /// The numbers of networks in the last plan: they count before their echo is heard.
@@ -126,6 +128,7 @@ impl Leader {
             unheard: BTreeMap::new(),
             told: Vec::new(),
             complaints: BTreeSet::new(),
+            failed: false,
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
             waits_for_pods: true,
@@ -144,15 +147,15 @@ impl Leader {
                 continue;
             }
             let began = Instant::now();
+            self.failed = false;
             let done = self.turn().await;
-            self.tools.metrics.turn(began.elapsed(), !done);
-            again = if done {
+            self.tools.metrics.turn(began.elapsed(), self.failed, !done);
+            // Who was outrun does not wait longer each time: he would be outrun again.
+            if !self.failed {
                 pace.rest();
                 self.complaints.clear();
-                None
-            } else {
-                Some(Instant::now() + pace.wait())
-            };
+            }
+            again = (!done).then(|| Instant::now() + pace.wait());
         }
     }
 
@@ -269,8 +272,12 @@ impl Leader {
     /// Tells of a failure once, however often it is tried again. That somebody else was faster is none: it is known soon,
     /// and decided anew.
     pub(crate) fn complain(&mut self, error: &WriteError) {
+        if error.is_conflict() {
+            return;
+        }
+        self.failed = true;
         let text = error.to_string();
-        if !error.is_conflict() && !self.complaints.contains(&text) {
+        if !self.complaints.contains(&text) {
             warn!(error = text, "a write failed; trying again");
             self.complaints.insert(text);
         }

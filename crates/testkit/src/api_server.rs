@@ -7,8 +7,8 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -65,7 +65,8 @@ impl ApiServer {
         let etcd = Mutex::new(start_etcd(&artifacts, &scratch));
         let server = Mutex::new(start_server(&artifacts, &scratch, address));
         let controllers = Mutex::default();
-        let mut this = Self { controllers, server, etcd, artifacts, address, startup: Duration::ZERO, scratch };
+        let mut this =
+            Self { controllers, server, etcd, artifacts, address, startup: Duration::ZERO, scratch };
         this.wait_until_ready();
         this.startup = started.elapsed();
         this

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1;
+use k8s_openapi::jiff::Timestamp;
 use underlay_api::annotations::{
     Annotation, ChassisId, EncapIps, Gateway, HostCidrs, L3Gateway, NodeId, NodeSubnets, PrimaryAddresses,
     TransitAddresses,
@@ -24,6 +25,8 @@ pub struct Node {
     pub uid: String,
     /// Which writing of it this is.
     pub version: Version,
+    /// When it was made.
+    pub created: Option<Timestamp>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// The annotations of our family, as they are written.
@@ -78,6 +81,7 @@ impl Node {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             version: Version::of(object),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             labels: metadata.labels.clone().unwrap_or_default(),
             annotations: metadata
                 .annotations

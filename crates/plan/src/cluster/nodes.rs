@@ -2,8 +2,8 @@
 //!
 //! In: what is recorded on the nodes, the ranges, and what changes in the nodes' parts of other networks. Out:
 //! annotations for nodes that lack something, all of a node's at once. What is recorded and valid stays. Of two nodes
-//! with the same thing the first by name keeps it and the other is given another one. Nodes that have a number come
-//! before those that have none: one whose record somebody damaged finds what it had, before a newcomer is given it.
+//! with the same thing the older one keeps it and the other is given another one. The older ones are also served first:
+//! one whose record somebody damaged finds what it had, before a newcomer is given it.
 
 mod damage;
 
@@ -118,7 +118,7 @@ impl Given {
 pub fn plan(world: &World, settings: &Settings, parts: Option<&Parts>) -> NodesPlan {
     let mut pools = Pools::of(settings);
     // First all records, then the new: nobody is given what somebody has.
-    let recorded: Vec<Recorded<'_>> = in_order(world).into_iter().map(|node| pools.take_over(node)).collect();
+    let recorded: Vec<Recorded<'_>> = by_age(world).into_iter().map(|node| pools.take_over(node)).collect();
     let mut plan = NodesPlan::default();
     for recorded in recorded {
         let node = recorded.node;
@@ -136,10 +136,10 @@ pub fn plan(world: &World, settings: &Settings, parts: Option<&Parts>) -> NodesP
     plan
 }
 
-/// All nodes: first those that had a place before, then the others, each by name.
-pub(super) fn in_order(world: &World) -> Vec<&Node> {
+/// All nodes, the oldest first; those of the same age by name.
+pub(super) fn by_age(world: &World) -> Vec<&Node> {
     let mut nodes: Vec<&Node> = world.nodes.values().map(AsRef::as_ref).collect();
-    nodes.sort_by_key(|node| node.id.is_none());
+    nodes.sort_by_key(|node| node.created);
     nodes
 }
 

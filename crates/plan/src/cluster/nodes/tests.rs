@@ -100,35 +100,46 @@ fn a_second_family_is_added_and_an_order_stays() {
     assert!(!plan(&world, &both).given["a"].annotations.contains_key(SUBNETS));
 }
 
+/// A node that was made in this year.
+fn of(year: u16, node: Node) -> Node {
+    Node { created: Some(format!("{year}-01-01T00:00:00Z").parse().unwrap()), ..node }
+}
+
 #[test]
-fn a_damaged_record_is_told_and_found_again_before_a_newcomer_is_served() {
+fn a_damaged_record_is_found_again_before_a_newcomer_is_served() {
     let settings = settings(&[("10.244.0.0/16", 24)]);
     let kept = |id: &'static str, subnets: &'static str| [(IDS, id), (SUBNETS, subnets)];
     for damaged in ["nonsense", "{}"] {
         let world = world([
-            node("a-new", &[]),
-            node("b", &kept("2", damaged)),
-            node("c", &kept("3", r#"{"default":["10.244.1.0/24"]}"#)),
+            of(2026, node("a-new", &[])),
+            of(2025, node("b", &kept("2", damaged))),
+            of(2024, node("c", &kept("3", r#"{"default":["10.244.1.0/24"]}"#))),
         ]);
         assert_eq!(after(&world, &settings, "b").1, r#"{"default":["10.244.0.0/24"]}"#, "{damaged}");
         assert_eq!(after(&world, &settings, "a-new").1, r#"{"default":["10.244.2.0/24"]}"#);
     }
+}
+
+#[test]
+fn what_is_replaced_is_told() {
+    let settings = settings(&[("10.244.0.0/16", 24)]);
+    let kept = |id: &'static str, subnets: &'static str| [(IDS, id), (SUBNETS, subnets)];
     let world = world([
-        node("a", &kept("2", r#"{"default":["10.244.1.0/24"]}"#)),
-        node("b", &kept("2", r#"{"default":["10.244.1.0/24"]}"#)),
-        node("c", &kept("4", r#"{"default":["10.1.0.0/24"]}"#)),
-        node("d", &kept("5", "nonsense")),
+        of(2026, node("a", &kept("2", r#"{"default":["10.244.1.0/24"]}"#))),
+        of(2025, node("b", &kept("2", r#"{"default":["10.244.1.0/24"]}"#))),
+        of(2026, node("c", &kept("4", r#"{"default":["10.1.0.0/24"]}"#))),
+        of(2026, node("d", &kept("5", "nonsense"))),
     ]);
     let problems = plan(&world, &settings).problems;
     let told: Vec<(&str, &str)> =
         problems.iter().map(|problem| (problem.object.name.as_str(), problem.reason)).collect();
     let want = [
-        ("b", "NodeIdReplaced"),
-        ("b", "SubnetReplaced"),
+        ("a", "NodeIdReplaced"),
+        ("a", "SubnetReplaced"),
         ("c", "SubnetReplaced"),
         ("d", "UnreadableAnnotation"),
     ];
-    assert_eq!(told, want);
+    assert_eq!(told, want, "the older one keeps what two have");
     assert_eq!(
         problems[2].message,
         "network default: 10.1.0.0/24 is another node's or not of the network; the node has 10.244.2.0/24 now, and its \
