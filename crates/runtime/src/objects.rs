@@ -8,6 +8,8 @@
 //! after the next leader has written, does nothing.
 
 mod basis;
+#[cfg(test)]
+mod on_a_server;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -16,6 +18,7 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -64,12 +67,24 @@ impl WriteError {
 
     /// Whether the object, or what the write was decided upon, is another one by now.
     pub fn is_conflict(&self) -> bool {
-        self.status(409)
+        // To a patch for another uid, the API server says that uids do not change.
+        let uid = |status: &Status| {
+            let mut causes = status.details.iter().flat_map(|details| &details.causes);
+            status.code == 422 && causes.any(|cause| cause.field == "metadata.uid")
+        };
+        self.status(409) || self.answer().is_some_and(uid)
     }
 
     fn status(&self, code: u16) -> bool {
-        let Self::Refused { source, .. } = self else { return false };
-        matches!(source.as_ref(), kube::Error::Api(status) if status.code == code)
+        self.answer().is_some_and(|status| status.code == code)
+    }
+
+    fn answer(&self) -> Option<&Status> {
+        let Self::Refused { source, .. } = self else { return None };
+        match source.as_ref() {
+            kube::Error::Api(status) => Some(status),
+            _ => None,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::state::{State, difference};
 pub const PATIENCE: Duration = Duration::from_secs(90);
 /// Looks that have to find the same before nothing happens any more, and the pause between two.
 const LOOKS: usize = 3;
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(150);
 
 pub struct Cluster {
     pub server: ApiServer,
