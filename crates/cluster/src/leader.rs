@@ -9,6 +9,7 @@
 //! nothing else is new, only that one is made again, and only for the namespaces they are in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
@@ -27,11 +28,11 @@ use underlay_plan::cluster::{
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
-use underlay_runtime::objects::{WriteError, Writer};
+use underlay_runtime::objects::{Basis, WriteError, Writer};
 use underlay_runtime::pace::Pace;
 use underlay_runtime::turn::{Feeds, Turn};
 use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
-use underlay_world::{AnyAttachment, AnySlice, Kind, Settings, World};
+use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, World};
 
 use crate::metrics::Metrics;
 use crate::view::View;
@@ -96,18 +97,27 @@ pub struct Leader {
     pub(crate) tools: Tools,
     feeds: Feeds,
     pub(crate) world: World,
-    /// Written to nodes and not heard of yet, with the time of writing.
-    unheard: BTreeMap<String, (Given, Instant)>,
+    /// Written to nodes and not heard of yet.
+    unheard: BTreeMap<String, Unheard>,
     /// Problems that were told.
     told: Vec<Problem>,
     /// Failures that were told and still last.
     complaints: BTreeSet<String>,
+    /// Whether a write of this turn failed for another reason than that somebody else was faster.
+    failed: bool,
     /// Advertisements that have series in the metrics.
     pub(crate) measured: BTreeSet<String>,
     /// The numbers of networks in the last plan: they count before their echo is heard.
     numbers: Numbers,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
+}
+
+/// What was written to a node and not heard of yet.
+struct Unheard {
+    given: Given,
+    version: Version,
+    written: Instant,
 }
 
 impl Leader {
@@ -136,6 +146,7 @@ impl Leader {
             unheard: BTreeMap::new(),
             told: Vec::new(),
             complaints: BTreeSet::new(),
+            failed: false,
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
             waits_for_pods: true,
@@ -154,26 +165,27 @@ impl Leader {
                 continue;
             }
             let began = Instant::now();
+            self.failed = false;
             let done = match &news {
                 News::Endpoints(namespaces) => self.turn_of_slices(namespaces).await,
                 News::Anything => self.turn().await,
             };
-            self.tools.metrics.turn(began.elapsed(), !done);
-            if !done {
-                // A smaller turn does not put off what a larger one has to do again.
-                let larger = again.filter(|_| news != News::Anything);
-                again = larger.or_else(|| Some(Instant::now() + pace.wait()));
-            } else if news == News::Anything {
+            let whole = news == News::Anything;
+            // Who was outrun does not wait longer each time: he would be outrun again.
+            if whole && !self.failed {
                 pace.rest();
                 self.complaints.clear();
-                again = None;
             }
+            // A smaller turn does not put off what a larger one has to do again.
+            let larger = again.filter(|_| !whole);
+            again = larger.or_else(|| (!done).then(|| Instant::now() + pace.wait()));
+            self.tools.metrics.turn(began.elapsed(), self.failed, again.is_some());
         }
     }
 
     /// Waits for something new, for the time to try again, or for an echo to be overdue.
     async fn wait(&mut self, again: Option<Instant>) -> News {
-        let overdue = self.unheard.values().map(|(_, written)| *written + ECHO).min();
+        let overdue = self.unheard.values().map(|unheard| unheard.written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {
                 Some(time) => sleep_until(time).await,
@@ -241,13 +253,16 @@ impl Leader {
     fn known(&mut self) -> World {
         let now = Instant::now();
         let nodes = &self.world.nodes;
-        self.unheard.retain(|name, (given, written)| {
-            let node = nodes.get(&underlay_world::Key::cluster(name));
+        self.unheard.retain(|name, Unheard { given, written, .. }| {
+            let node = nodes.get(&Key::cluster(name));
             now < *written + ECHO && node.is_some_and(|node| node.uid == given.uid && !given.is_on(node))
         });
         let mut known = self.world.clone();
-        for (name, (given, _)) in &self.unheard {
+        for (name, Unheard { given, version, .. }) in &self.unheard {
             given.record(name, &mut known);
+            if let Some(node) = known.nodes.get_mut(&Key::cluster(name)) {
+                Arc::make_mut(node).version = version.clone();
+            }
         }
         known
     }
@@ -261,19 +276,26 @@ impl Leader {
         self.tell(problems).await;
         let (api, writer) = (Api::<Node>::all(self.tools.client.clone()), &self.tools.writer);
         let requests = stream::iter(&given).map(async |(name, given)| {
-            (name, given, writer.annotate(&api, name, &given.uid, &given.annotations).await)
+            let node = known.node(name).map(AsRef::as_ref);
+            let still = |now: &Node| node.is_some_and(|node| has_same_place(node, now));
+            let basis = match node {
+                Some(node) => Basis::version(&given.uid, &node.version, &still),
+                None => Basis::identity(&given.uid),
+            };
+            (name, given, writer.annotate(&api, name, basis, &given.annotations).await)
         });
         let results: Vec<_> = requests.buffer_unordered(AT_ONCE).collect().await;
         let mut done = true;
         for (name, given, result) in results {
             match result {
-                Ok(_) => {
+                Ok(node) => {
                     info!(node = name, annotations = ?given.annotations.keys(), "a node has its place");
-                    let earlier = self.unheard.remove(name).map(|(earlier, _)| earlier);
-                    self.unheard.insert(name.clone(), (given.after(earlier), Instant::now()));
+                    let given = given.after(self.unheard.remove(name).map(|earlier| earlier.given));
+                    let (version, written) = (Version::of(&node), Instant::now());
+                    self.unheard.insert(name.clone(), Unheard { given, version, written });
                 }
-                // It is gone, or another one by now: the watch will tell.
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                // It is gone: the watch will tell.
+                Err(error) if error.is_not_found() => {}
                 Err(error) => {
                     self.complain(&error);
                     done = false;
@@ -283,8 +305,13 @@ impl Leader {
         (given, done)
     }
 
-    /// Tells of a failure once, however often it is tried again.
+    /// Tells of a failure once, however often it is tried again. That somebody else was faster is none: it is known soon,
+    /// and decided anew.
     pub(crate) fn complain(&mut self, error: &WriteError) {
+        if error.is_conflict() {
+            return;
+        }
+        self.failed = true;
         let text = error.to_string();
         if !self.complaints.contains(&text) {
             warn!(error = text, "a write failed; trying again");
@@ -308,6 +335,12 @@ impl Leader {
         }
         self.told = problems;
     }
+}
+
+/// Whether a node still has on record what it had when it was decided what to give it.
+fn has_same_place(known: &underlay_world::Node, now: &Node) -> bool {
+    let now = underlay_world::Node::read(now);
+    (known.id, known.transit, &known.subnets) == (now.id, now.transit, &now.subnets)
 }
 
 /// The endpoint slices that matter here: the cluster's own and ours.

@@ -11,17 +11,20 @@ use kube::Api;
 use tracing::debug;
 use underlay_plan::cluster::networks::slices::Step;
 use underlay_runtime::feed::put;
-use underlay_runtime::objects::WriteError;
-use underlay_world::{AnySlice, Key, Kind};
+use underlay_runtime::objects::{Basis, WriteError};
+use underlay_world::{AnySlice, Key, Kind, Version};
 
 use crate::leader::{AT_ONCE, Leader, Tools};
 
 impl Leader {
     /// Makes, mends and removes slices. False if something has to be done again.
     pub(crate) async fn write_slices(&mut self, steps: &BTreeMap<Key, Step>) -> bool {
-        let tools = &self.tools;
+        let (tools, slices) = (&self.tools, &self.world.any_slices);
         let writes = stream::iter(steps)
-            .map(async |(key, step)| (key, step, tools.take_step(key, step).await))
+            .map(async |(key, step)| {
+                let version = slices.get(key).map(|slice| slice.version.clone()).unwrap_or_default();
+                (key, step, tools.take_step(key, step, &version).await)
+            })
             .buffer_unordered(AT_ONCE);
         let results: Vec<_> = writes.collect().await;
         let mut done = true;
@@ -48,13 +51,23 @@ impl Leader {
 }
 
 impl Tools {
-    /// Does something to a slice. Returns what it is now, unless it is gone.
-    async fn take_step(&self, key: &Key, step: &Step) -> Result<Option<EndpointSlice>, WriteError> {
+    /// Does something to this version of a slice. Returns what it is now, unless it is gone.
+    async fn take_step(
+        &self,
+        key: &Key,
+        step: &Step,
+        version: &Version,
+    ) -> Result<Option<EndpointSlice>, WriteError> {
         let api = Api::<EndpointSlice>::namespaced(self.client.clone(), &key.namespace);
         match step {
             Step::Create(object) => self.writer.create(&api, object).await.map(Some),
-            Step::Repair { patch, .. } => self.writer.merge(&api, &key.name, patch).await.map(Some),
-            Step::Delete { uid } => self.writer.delete(&api, &key.name, uid).await.map(|()| None),
+            Step::Repair { uid, patch } => {
+                let basis = Basis::exactly(uid, version);
+                self.writer.merge(&api, &key.name, basis, patch.clone()).await.map(Some)
+            }
+            Step::Delete { uid } => {
+                self.writer.delete(&api, &key.name, Basis::exactly(uid, version)).await.map(|()| None)
+            }
         }
     }
 }

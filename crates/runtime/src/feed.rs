@@ -178,15 +178,16 @@ fn replace<K: Watched>(world: &mut World, listed: Listing<K>) -> bool {
     changed
 }
 
-/// Puts a record in its place; none takes it out.
+/// Puts a record in its place; none takes it out. Returns whether that is news. One that means the same as before still
+/// takes its place: it may be of a later version.
 pub fn put<K: Kind>(world: &mut World, key: Key, record: Option<K::Record>) -> bool {
     let store = K::store(world);
     match record {
         None => store.remove(&key).is_some(),
-        Some(record) if store.get(&key) == Some(&record) => false,
         Some(record) => {
+            let changed = store.get(&key) != Some(&record);
             store.insert(key, record);
-            true
+            changed
         }
     }
 }

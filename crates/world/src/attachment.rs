@@ -13,7 +13,7 @@ use underlay_net::Family;
 
 use crate::definition::Scope;
 use crate::kind::key_of;
-use crate::{Key, Nad};
+use crate::{Key, Nad, Version};
 
 /// An attachment definition, watched for its own sake and not for the network in it.
 #[derive(Debug, Clone, Deserialize)]
@@ -27,6 +27,8 @@ pub struct Attachment {
     pub key: Key,
     /// Its identity: another one of the same name has another one.
     pub uid: String,
+    /// Which writing of it this is.
+    pub version: Version,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations.
@@ -54,7 +56,7 @@ pub struct Attachment {
 impl Attachment {
     /// Reads a definition.
     pub fn read(object: NetworkAttachmentDefinition) -> Self {
-        let nad = Nad::read(&object);
+        let (nad, version) = (Nad::read(&object), Version::of(&object));
         let metadata = object.metadata;
         let config: Option<&NetConf> = nad.as_ref().and_then(|nad| nad.config.as_ref().ok());
         let network = config.and_then(|config| config.network.as_ref());
@@ -71,6 +73,7 @@ impl Attachment {
             text: if nad.is_some() { object.spec.config } else { String::new() },
             ending: metadata.deletion_timestamp.is_some(),
             uid: metadata.uid.unwrap_or_default(),
+            version,
             labels: metadata.labels.unwrap_or_default(),
             annotations: metadata.annotations.unwrap_or_default(),
             owners: metadata.owner_references.unwrap_or_default(),

@@ -18,6 +18,7 @@ pub mod service;
 pub mod settings;
 pub mod slice;
 pub mod speaker;
+pub mod version;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub use service::{Endpoint, EndpointSlice, Service};
 pub use settings::Settings;
 pub use slice::{AnySlice, Slice};
 pub use speaker::{Session, Speaker};
+pub use version::Version;
 
 /// Namespace and name; the namespace of an object of the cluster is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]

@@ -8,9 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde::Deserialize;
 use underlay_net::Family;
 
-use crate::Key;
 use crate::kind::key_of;
 use crate::service::SERVICE_NAME;
+use crate::{Key, Version};
 
 /// Label that says who looks after a slice.
 pub const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -33,6 +33,8 @@ pub struct Slice {
     pub key: Key,
     /// Its identity: another one of the same name has another one.
     pub uid: String,
+    /// Which writing of it this is.
+    pub version: Version,
     /// The family of its addresses; nothing if it has names instead.
     pub family: Option<Family>,
     /// Ports that every endpoint has.
@@ -69,6 +71,7 @@ pub enum Origin {
 impl Slice {
     /// Reads a slice; nothing for one that is neither a source nor ours. A source on its way out is none any more.
     pub fn read(object: EndpointSlice) -> Option<Self> {
+        let version = Version::of(&object);
         let EndpointSlice { address_type, mut endpoints, metadata, ports } = object;
         let labels = metadata.labels.clone().unwrap_or_default();
         let manager = labels.get(MANAGED_BY)?.as_str();
@@ -94,7 +97,7 @@ impl Slice {
             _ => None,
         };
         let (key, uid) = (key_of(&metadata), metadata.uid.unwrap_or_default());
-        Some(Self { key, uid, family, ports, endpoints, origin })
+        Some(Self { key, uid, version, family, ports, endpoints, origin })
     }
 
     /// Whether it is ours.

@@ -1,7 +1,9 @@
 //! The whole program on a real API server: a cluster comes to life, advertises, makes mistakes and changes its mind.
 #![allow(clippy::unwrap_used)]
 
-mod daemon;
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
 mod networks;
 mod slices;
 
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use underlay_api::{FRRConfiguration, RouteAdvertisements, crds};
 use underlay_testkit::{ApiServer, Scratch, wait_for};
 
-use daemon::{Daemon, PATIENCE, apply, becomes, get, kubectl};
+use common::daemon::{Daemon, PATIENCE, apply, becomes, get, kubectl};
 
 const GENERATED: [&str; 5] =
     ["frrconfigurations", "-n", "frr", "-l", "k8s.ovn.org/route-advertisements=default"];
@@ -229,7 +231,7 @@ fn what_cannot_be_written_is_told(server: &ApiServer, scratch: &Scratch, daemon:
     let status = get(server, &["ra", "doomed"])["status"]["status"].as_str().unwrap().to_owned();
     assert!(
         status.starts_with(
-            "Not Accepted: failed to reconcile RouteAdvertisements \"doomed\": apply FRRConfiguration"
+            "Not Accepted: failed to reconcile RouteAdvertisements \"doomed\": create FRRConfiguration"
         ) && status.contains("is being terminated"),
         "{status}"
     );

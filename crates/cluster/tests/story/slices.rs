@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use underlay_api::crds;
 use underlay_testkit::{ApiServer, Scratch};
 
-use crate::daemon::{Daemon, apply, becomes, get, kubectl};
-use crate::networks::namespace;
+use crate::common::daemon::{Daemon, apply, becomes, get, kubectl};
+use crate::common::objects::namespace;
 
 const OURS: [&str; 4] = [
     "endpointslices",
@@ -40,7 +40,7 @@ fn the_life_of_endpoints() {
 fn start(server: &ApiServer, scratch: &Scratch, name: &str) -> Daemon {
     let ranges =
         ["--cluster-subnets=10.244.0.0/16/24,fd00::/48/64", "--service-cidrs=10.96.0.0/16,fd96::/112"];
-    Daemon::start_with(server, scratch, name, &ranges)
+    Daemon::start_in(server, scratch, name, &ranges)
 }
 
 fn prepare(server: &ApiServer, scratch: &Scratch) {
