@@ -16,6 +16,8 @@ struct Figure {
     value: f64,
     #[serde(skip_serializing_if = "str::is_empty")]
     unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    aim: Option<f64>,
 }
 
 /// All figures so far.
@@ -26,14 +28,43 @@ pub struct Figures(Vec<Figure>);
 impl Figures {
     /// Prints and keeps a figure.
     pub fn tell(&mut self, name: impl Into<String>, value: f64, unit: &'static str) {
-        let name = name.into();
-        println!("{name:<48} {value:>10.2} {unit}");
-        self.0.push(Figure { name, value: rounded(value), unit });
+        self.add(name.into(), value, unit, None);
+    }
+
+    /// As [`Self::tell`], with the most that it should be.
+    pub fn tell_aimed(&mut self, name: impl Into<String>, value: f64, unit: &'static str, aim: f64) {
+        self.add(name.into(), value, unit, Some(aim));
+    }
+
+    /// As [`Self::tell_aimed`] where there is an aim.
+    pub fn tell_perhaps_aimed(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        aim: Option<f64>,
+    ) {
+        self.add(name.into(), value, unit, aim);
+    }
+
+    fn add(&mut self, name: String, value: f64, unit: &'static str, aim: Option<f64>) {
+        let aimed = aim.map(|aim| format!("aim: at most {aim}")).unwrap_or_default();
+        println!("{}", format!("{name:<56} {value:>10.2} {unit:<4} {aimed}").trim_end());
+        self.0.push(Figure { name, value: rounded(value), unit, aim });
     }
 
     /// Median and the slowest of a hundred; of few, the slowest.
     pub fn tell_times(&mut self, name: &str, times: &[Duration]) {
-        self.tell(format!("{name} p50"), millis(at(times, 50)), "ms");
+        self.add_times(name, times, None);
+    }
+
+    /// As [`Self::tell_times`], with the most that the median should be.
+    pub fn tell_times_aimed(&mut self, name: &str, times: &[Duration], aim: f64) {
+        self.add_times(name, times, Some(aim));
+    }
+
+    fn add_times(&mut self, name: &str, times: &[Duration], aim: Option<f64>) {
+        self.add(format!("{name} p50"), millis(at(times, 50)), "ms", aim);
         let (word, percent) = if times.len() < ENOUGH { ("max", 100) } else { ("p99", 99) };
         self.tell(format!("{name} {word}"), millis(at(times, percent)), "ms");
     }

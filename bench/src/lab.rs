@@ -62,7 +62,7 @@ pub fn run(bench: &Bench) -> Result<Value> {
 }
 
 fn measure(bench: &Bench, nodes: usize) -> Result<Cost> {
-    let Bench { cli, interrupt, lab: name } = bench;
+    let Bench { cli, interrupt, lab: name, .. } = bench;
     let directory = tempfile::tempdir().context("making a directory for the lab file")?;
     let file = directory.path().join("lab.yaml");
     fs::write(&file, lab_file(nodes)).with_context(|| format!("writing {}", file.display()))?;

@@ -5,13 +5,18 @@
 //!
 //! A benchmark is one file with a function from [`Bench`] to its results, and one line in [`BENCHMARKS`].
 
+mod control_plane;
 mod cpu;
 mod figures;
 mod first_route;
 mod lab;
 mod lab_file;
+mod networks;
 mod place;
 mod plan;
+mod process;
+mod rig;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -31,6 +36,12 @@ struct Arguments {
     /// Name of the lab that it brings up and takes down.
     #[arg(long, default_value = "bench")]
     lab: String,
+    /// Nodes of a cluster without kubelets.
+    #[arg(long, env = "NODES", default_value_t = 200)]
+    nodes: usize,
+    /// Networks of tenants in it.
+    #[arg(long, env = "NETWORKS", default_value_t = 20)]
+    networks: usize,
 }
 
 /// What every benchmark is given.
@@ -38,6 +49,8 @@ struct Bench {
     cli: Cli,
     interrupt: Interrupt,
     lab: String,
+    nodes: usize,
+    networks: usize,
 }
 
 /// A benchmark.
@@ -51,6 +64,11 @@ struct Benchmark {
 /// All benchmarks.
 const BENCHMARKS: &[Benchmark] = &[
     Benchmark {
+        name: "control_plane",
+        about: "the cluster manager before NODES=200 and NETWORKS=20: time, CPU, memory, and writes as the API server counts",
+        run: control_plane::run,
+    },
+    Benchmark {
         name: "first_route",
         about: "pods and routes of the default lab: 100 pods at once, restarts, memory, and how soon a router knows",
         run: first_route::run,
@@ -59,6 +77,11 @@ const BENCHMARKS: &[Benchmark] = &[
         name: "lab",
         about: "what a lab of 1, 3 and 8 nodes costs: time to come up and go down, memory, idle CPU",
         run: lab::run,
+    },
+    Benchmark {
+        name: "networks",
+        about: "networks of tenants in the default lab: how soon one and ten work, what 50 cost, how soon 20 are gone",
+        run: networks::run,
     },
     Benchmark {
         name: "plan",
@@ -81,7 +104,7 @@ fn main() -> ExitCode {
         anstream::eprintln!("{} {trouble}, as in `make bench NAME=lab`\n{}", "error:".red().bold(), list());
         return ExitCode::from(2);
     };
-    match measure(benchmark, arguments.lab) {
+    match measure(benchmark, arguments) {
         Ok(line) => {
             println!("{line}");
             ExitCode::SUCCESS
@@ -93,10 +116,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(benchmark: &Benchmark, lab: String) -> Result<Value> {
+fn measure(benchmark: &Benchmark, arguments: Arguments) -> Result<Value> {
     // Before the benchmark itself adds to the load.
     let (machine, versions) = (place::machine()?, place::versions()?);
-    let bench = Bench { cli: Cli::beside_us()?, interrupt: Interrupt::catch()?, lab };
+    let Arguments { lab, nodes, networks, .. } = arguments;
+    let bench = Bench { cli: Cli::beside_us()?, interrupt: Interrupt::catch()?, lab, nodes, networks };
     let results = (benchmark.run)(&bench)?;
     Ok(json!({ "benchmark": benchmark.name, "results": results, "versions": versions, "machine": machine }))
 }

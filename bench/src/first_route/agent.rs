@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::burst::{self, NODE};
-use super::process::{Process, uptime};
-use super::rig::{PATIENCE, Rig};
 use crate::figures::{Figures, at, millis};
+use crate::process::{Process, uptime};
+use crate::rig::{PATIENCE, Rig};
 
 /// Restarts to look at.
 const RESTARTS: usize = 5;

@@ -10,9 +10,9 @@ use serde_json::json;
 use underlay_lab::file::DEFAULT;
 
 use super::burst::{self, NODE};
-use super::rig::{PATIENCE, Rig};
 use crate::Bench;
 use crate::figures::Figures;
+use crate::rig::{PATIENCE, Rig};
 
 /// Brings the lab up, gives it the plugin, measures.
 pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {

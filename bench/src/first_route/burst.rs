@@ -13,9 +13,9 @@ use kube::{Client, ResourceExt};
 use serde_json::json;
 use underlay_lab::artifacts::Artifacts;
 
-use super::process::Process;
-use super::rig::{PATIENCE, Rig};
 use crate::figures::Figures;
+use crate::process::Process;
+use crate::rig::{PATIENCE, Rig};
 
 /// The node that is filled.
 pub const NODE: &str = "worker1";

@@ -7,8 +7,6 @@
 mod agent;
 mod bridge;
 mod burst;
-mod process;
-mod rig;
 mod routes;
 
 use anyhow::{Context, Result};
@@ -16,7 +14,7 @@ use serde_json::Value;
 
 use crate::Bench;
 use crate::figures::Figures;
-use rig::Rig;
+use crate::rig::Rig;
 
 /// Measures everything.
 pub fn run(bench: &Bench) -> Result<Value> {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use underlay_api::annotations::{Annotation, NodeSubnets};
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
 
-use super::rig::{Listener, Rig};
 use crate::figures::Figures;
+use crate::rig::{Listener, Rig};
 
 /// How often an advertisement is made and removed.
 const TRIES: usize = 50;

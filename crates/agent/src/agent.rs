@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -40,12 +42,17 @@ use crate::{args, cni, install, remembered};
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
 
+/// Seconds that a turn may take, from a plan of little to one of very much.
+const TURNS: [f64; 6] = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1];
+
 /// Runs until it is told to stop.
 pub async fn run(args: Args) -> anyhow::Result<()> {
     let settings = settings(&args)?;
     let client = client::connect(args.kubeconfig.as_deref()).await?;
     let mut registry = Registry::default();
     let metrics = EdgeMetrics::register(&mut registry);
+    let turns = Histogram::new(TURNS);
+    registry.register("underlay_turn_seconds", "Duration of a turn, without what edges do", turns.clone());
     let writer = Writer::register(AGENT_MANAGER, &mut registry);
     let networks = NetworkMetrics::register(&mut registry);
 
@@ -101,6 +108,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         networks,
         told: BTreeMap::new(),
         assigned: BTreeMap::new(),
+        turns,
         args,
     };
     agent.run(northbound).await
@@ -187,6 +195,8 @@ struct Agent {
     told: BTreeMap<String, String>,
     /// Addresses that pods were given, kept until the pods are gone.
     assigned: BTreeMap<Key, Assigned>,
+    /// How long turns take.
+    turns: Histogram,
 }
 
 impl Agent {
@@ -211,7 +221,9 @@ impl Agent {
             };
             self.wake_edges(&last, &seen);
             if self.feeds.is_ready() {
+                let began = Instant::now();
                 self.turn(&world, &seen);
+                self.turns.observe(began.elapsed().as_secs_f64());
             } else {
                 let waiting = self.feeds.waiting().unwrap_or_else(|| "the API server".to_owned());
                 self.wait_for(waiting.trim_start_matches("waiting for "));

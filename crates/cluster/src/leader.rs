@@ -17,7 +17,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 use underlay_api::{
     BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
     UserDefinedNetwork,
@@ -42,6 +42,12 @@ pub const AT_ONCE: usize = 16;
 /// How long a write to a node counts without an echo. Watches are slower than this only when they are broken, and then
 /// begin anew with a list.
 const ECHO: Duration = Duration::from_secs(10);
+
+/// A turn may write to every node: the more there are, the longer a crowd of news is waited for. A quarter of the time
+/// that the writes take.
+const LULL_PER_NODE: Duration = Duration::from_micros(250);
+/// Nobody waits longer than this for the next.
+const LONGEST_LULL: Duration = Duration::from_millis(50);
 
 /// Pods that have not ended: only those use networks.
 const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -75,6 +81,17 @@ enum News {
     Anything,
 }
 
+/// What a turn came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// There is nothing more to do.
+    Settled,
+    /// What was written may make more to do, and its echo is no news.
+    Moved,
+    /// Something has to be done again.
+    Failed,
+}
+
 /// What a leader works with.
 #[derive(Clone)]
 pub struct Tools {
@@ -99,6 +116,10 @@ pub struct Leader {
     pub(crate) world: World,
     /// Written to nodes and not heard of yet.
     unheard: BTreeMap<String, Unheard>,
+    /// The nodes that the last plan was made from.
+    planned: BTreeMap<Key, Arc<underlay_world::Node>>,
+    /// Whether this turn has written what the next one builds on.
+    pub(crate) moved: bool,
     /// Problems that were told.
     told: Vec<Problem>,
     /// Failures that were told and still last.
@@ -144,6 +165,8 @@ impl Leader {
             feeds,
             world: World::default(),
             unheard: BTreeMap::new(),
+            planned: BTreeMap::new(),
+            moved: false,
             told: Vec::new(),
             complaints: BTreeSet::new(),
             failed: false,
@@ -161,15 +184,14 @@ impl Leader {
             self.tools.view.lead(self.feeds.waiting());
             let news = self.wait(again).await;
             self.tools.view.lead(self.feeds.waiting());
-            if !self.feeds.has_listed(Node::NAME) {
-                continue;
-            }
+            let Some(news) = news.filter(|_| self.feeds.has_listed(Node::NAME)) else { continue };
             let began = Instant::now();
             self.failed = false;
-            let done = match &news {
+            let outcome = match &news {
                 News::Endpoints(namespaces) => self.turn_of_slices(namespaces).await,
                 News::Anything => self.turn().await,
             };
+            debug!(?news, ?outcome, took = ?began.elapsed(), "a turn");
             let whole = news == News::Anything;
             // Who was outrun does not wait longer each time: he would be outrun again.
             if whole && !self.failed {
@@ -178,13 +200,19 @@ impl Leader {
             }
             // A smaller turn does not put off what a larger one has to do again.
             let larger = again.filter(|_| !whole);
-            again = larger.or_else(|| (!done).then(|| Instant::now() + pace.wait()));
+            again = larger.or_else(|| (outcome == Outcome::Failed).then(|| Instant::now() + pace.wait()));
             self.tools.metrics.turn(began.elapsed(), self.failed, again.is_some());
+            if outcome == Outcome::Moved {
+                self.feeds.ask_again();
+            }
         }
     }
 
-    /// Waits for something new, for the time to try again, or for an echo to be overdue.
-    async fn wait(&mut self, again: Option<Instant>) -> News {
+    /// Waits for something new, for the time to try again, or for an echo to be overdue. Nothing if it was nothing that
+    /// a plan depends on.
+    async fn wait(&mut self, again: Option<Instant>) -> Option<News> {
+        let nodes = u32::try_from(self.world.nodes.len()).unwrap_or(u32::MAX);
+        self.feeds.wait_for_lull(LULL_PER_NODE.saturating_mul(nodes).min(LONGEST_LULL));
         let overdue = self.unheard.values().map(|unheard| unheard.written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {
@@ -193,13 +221,40 @@ impl Leader {
             }
         };
         tokio::select! {
-            turn = self.feeds.next(&mut self.world) => news(turn, self.waits_for_pods),
-            () = time => News::Anything,
+            turn = self.feeds.next(&mut self.world) => self.news(turn),
+            () = time => Some(News::Anything),
         }
     }
 
-    /// One turn. False if it has to be done again.
-    async fn turn(&mut self) -> bool {
+    /// What a turn of the watches means. What we wrote to nodes ourselves is no news, but what the next step builds on.
+    fn news(&mut self, turn: Turn) -> Option<News> {
+        if self.moved || (turn.changed.contains(Node::NAME) && self.nodes_differ()) {
+            return Some(News::Anything);
+        }
+        news(turn, self.waits_for_pods)
+    }
+
+    /// Whether nodes are others than those planned with, but for what we wrote to them.
+    fn nodes_differ(&mut self) -> bool {
+        let (planned, nodes) = (&self.planned, &self.world.nodes);
+        let made =
+            |name: &str, old, new| self.unheard.get(name).is_some_and(|unheard| unheard.given.made(old, new));
+        let pairs = || planned.iter().zip(nodes);
+        let same = planned.len() == nodes.len()
+            && pairs().all(|((key, old), (other, new))| {
+                key == other && (old == new || made(&key.name, old, new))
+            });
+        if same {
+            self.planned = self.world.nodes.clone();
+            self.forget_heard();
+        }
+        !same
+    }
+
+    /// One turn.
+    async fn turn(&mut self) -> Outcome {
+        self.planned = self.world.nodes.clone();
+        self.moved = false;
         let known = self.known();
         let networks = self.plan_networks(&known);
         let parts = networks.as_ref().map(|networks| &networks.parts);
@@ -221,18 +276,22 @@ impl Leader {
             plan.verdicts = advertised.verdicts;
         }
         self.tools.view.plan(plan);
-        done
+        match (done, self.moved) {
+            (false, _) => Outcome::Failed,
+            (true, true) => Outcome::Moved,
+            (true, false) => Outcome::Settled,
+        }
     }
 
-    /// A turn in which nothing but endpoints in these namespaces can be others. False if it has to be done again.
-    async fn turn_of_slices(&mut self, namespaces: &BTreeSet<String>) -> bool {
+    /// A turn in which nothing but endpoints in these namespaces can be others.
+    async fn turn_of_slices(&mut self, namespaces: &BTreeSet<String>) -> Outcome {
         if !self.knows_slices() {
-            return true;
+            return Outcome::Settled;
         }
         let steps = slices::plan_within(&self.world, namespaces.iter().map(String::as_str));
         let done = self.write_slices(&steps).await;
         self.tools.view.slices(steps);
-        done
+        if done { Outcome::Settled } else { Outcome::Failed }
     }
 
     fn knows_slices(&self) -> bool {
@@ -251,12 +310,7 @@ impl Leader {
 
     /// The world with what was written to nodes.
     fn known(&mut self) -> World {
-        let now = Instant::now();
-        let nodes = &self.world.nodes;
-        self.unheard.retain(|name, Unheard { given, written, .. }| {
-            let node = nodes.get(&Key::cluster(name));
-            now < *written + ECHO && node.is_some_and(|node| node.uid == given.uid && !given.is_on(node))
-        });
+        self.forget_heard();
         let mut known = self.world.clone();
         for (name, Unheard { given, version, .. }) in &self.unheard {
             given.record(name, &mut known);
@@ -265,6 +319,16 @@ impl Leader {
             }
         }
         known
+    }
+
+    /// Forgets what was written to nodes and heard of, or should have been.
+    fn forget_heard(&mut self) {
+        let now = Instant::now();
+        let nodes = &self.world.nodes;
+        self.unheard.retain(|name, Unheard { given, written, .. }| {
+            let node = nodes.get(&Key::cluster(name));
+            now < *written + ECHO && node.is_some_and(|node| node.uid == given.uid && !given.is_on(node))
+        });
     }
 
     async fn give_to_nodes(
@@ -293,6 +357,7 @@ impl Leader {
                     let given = given.after(self.unheard.remove(name).map(|earlier| earlier.given));
                     let (version, written) = (Version::of(&node), Instant::now());
                     self.unheard.insert(name.clone(), Unheard { given, version, written });
+                    self.moved = true;
                 }
                 // It is gone: the watch will tell.
                 Err(error) if error.is_not_found() => {}
@@ -349,13 +414,18 @@ fn managed_slices() -> watcher::Config {
     watcher::Config::default().labels(&format!("{MANAGED_BY} in ({managers})"))
 }
 
-/// What a turn of the watches means. Pods matter to other plans only where a network waits for them to end.
-fn news(turn: Turn, waits_for_pods: bool) -> News {
+/// What a turn of the watches means in which no node is another. Pods matter to other plans only where a network waits
+/// for them to end.
+fn news(mut turn: Turn, waits_for_pods: bool) -> Option<News> {
+    let only_nodes = turn.changed.remove(Node::NAME) && turn.changed.is_empty();
     let small = |kind: &&str| *kind == AnySlice::NAME || (*kind == Pod::NAME && !waits_for_pods);
-    if turn.changed.is_empty() || turn.anywhere || !turn.changed.iter().all(small) {
-        return News::Anything;
+    if only_nodes {
+        None
+    } else if turn.changed.is_empty() || turn.anywhere || !turn.changed.iter().all(small) {
+        Some(News::Anything)
+    } else {
+        Some(News::Endpoints(turn.namespaces))
     }
-    News::Endpoints(turn.namespaces)
 }
 
 #[cfg(test)]
@@ -370,12 +440,15 @@ mod tests {
             anywhere,
             ready: true,
         };
-        let small = News::Endpoints(BTreeSet::from(["red".to_owned()]));
+        let small = Some(News::Endpoints(BTreeSet::from(["red".to_owned()])));
         assert_eq!(news(turn(&[Pod::NAME, AnySlice::NAME], false), false), small);
+        assert_eq!(news(turn(&[Pod::NAME, Node::NAME], false), false), small, "an echo beside them");
         assert_eq!(news(turn(&[AnySlice::NAME], false), true), small);
-        assert_eq!(news(turn(&[Pod::NAME], false), true), News::Anything, "a network waits for them");
-        assert_eq!(news(turn(&[Pod::NAME, Node::NAME], false), false), News::Anything);
-        assert_eq!(news(turn(&[Pod::NAME], true), false), News::Anything, "it may be anywhere");
-        assert_eq!(news(turn(&[], false), false), News::Anything, "a kind was listed for the first time");
+        let all = Some(News::Anything);
+        assert_eq!(news(turn(&[Pod::NAME], false), true), all, "a network waits for them");
+        assert_eq!(news(turn(&[Pod::NAME, Namespace::NAME], false), false), all);
+        assert_eq!(news(turn(&[Pod::NAME], true), false), all, "it may be anywhere");
+        assert_eq!(news(turn(&[], false), false), all, "a kind was listed for the first time");
+        assert_eq!(news(turn(&[Node::NAME], false), false), None, "an echo alone");
     }
 }

@@ -1,8 +1,8 @@
 //! Writes what comes of networks: definitions are held or let go, attachment definitions made, mended and removed, and
 //! then it is said what became of each network.
 //!
-//! What was made or mended counts in the world at once. What goes leaves the world when the API server says that it is
-//! gone: that is news, and the next turn takes the next step.
+//! What was made, mended or removed counts in the world at once, and the next turn takes the next step. What others
+//! still hold leaves the world when the API server says that it is gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,6 +30,16 @@ use crate::leader::{AT_ONCE, Leader, Tools};
 type Written = Option<Arc<Definition>>;
 /// What could not be written and why, by the definition it is of.
 type Failures = BTreeMap<Option<ObjectRef>, String>;
+
+/// What became of an attachment.
+enum Became {
+    /// This.
+    There(Box<NetworkAttachmentDefinition>),
+    /// It is gone.
+    Gone,
+    /// It goes once others let it.
+    Leaving,
+}
 
 impl Leader {
     /// Writes what differs. False if something has to be done again.
@@ -89,9 +99,13 @@ impl Leader {
             match result {
                 Ok(written) => {
                     info!(attachment = %key, verb = verb(&change.step), "a NetworkAttachmentDefinition");
-                    if let Some(object) = written {
-                        put::<AnyAttachment>(&mut self.world, key.clone(), AnyAttachment(object).read());
-                    }
+                    let record = match written {
+                        Became::There(object) => AnyAttachment(*object).read(),
+                        Became::Gone => None,
+                        Became::Leaving => continue,
+                    };
+                    self.moved |= record.is_none();
+                    put::<AnyAttachment>(&mut self.world, key.clone(), record);
                 }
                 // It is gone: the watch will tell.
                 Err(error) if error.is_not_found() => {}
@@ -181,38 +195,34 @@ impl Tools {
         })
     }
 
-    /// Does something to an attachment. Returns what it is now, unless it is on its way out.
-    async fn change(
-        &self,
-        key: &Key,
-        step: &Step,
-        known: Option<&Attachment>,
-    ) -> Result<Option<NetworkAttachmentDefinition>, WriteError> {
+    /// Does something to an attachment.
+    async fn change(&self, key: &Key, step: &Step, known: Option<&Attachment>) -> Result<Became, WriteError> {
         let api = Api::<NetworkAttachmentDefinition>::namespaced(self.client.clone(), &key.namespace);
         let nothing = BTreeMap::new();
         let let_go = Hold { finalizer: FINALIZER, held: false, annotations: &nothing };
+        let there = |object| Became::There(Box::new(object));
         match step {
-            Step::Create(object) => self.writer.create(&api, object).await.map(Some),
+            Step::Create(object) => self.writer.create(&api, object).await.map(there),
             Step::Repair { uid, patch } => {
                 let still = |now: &NetworkAttachmentDefinition| known == Some(&Attachment::read(now.clone()));
                 let unknown = Version::default();
                 let version = known.map_or(&unknown, |known| &known.version);
                 let basis = Basis::version(uid, version, &still);
-                self.writer.merge(&api, &key.name, basis, patch.clone()).await.map(Some)
+                self.writer.merge(&api, &key.name, basis, patch.clone()).await.map(there)
             }
             Step::Release { uid, again } => {
                 self.writer.hold(&api, &key.name, uid, &let_go).await?;
                 match again {
-                    Some(object) => self.writer.create(&api, object).await.map(Some),
-                    None => Ok(None),
+                    Some(object) => self.writer.create(&api, object).await.map(there),
+                    None => Ok(Became::Leaving),
                 }
             }
             Step::Delete { uid } => {
                 let released = self.writer.hold(&api, &key.name, uid, &let_go).await?;
                 let version = released.as_ref().map(Version::of).or_else(|| Some(known?.version.clone()));
                 let version = version.unwrap_or_default();
-                let basis = Basis::exactly(uid, &version);
-                self.writer.delete(&api, &key.name, basis).await.map(|()| None)
+                let gone = self.writer.delete(&api, &key.name, Basis::exactly(uid, &version)).await?;
+                Ok(if gone { Became::Gone } else { Became::Leaving })
             }
         }
     }

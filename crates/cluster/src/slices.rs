@@ -66,7 +66,7 @@ impl Tools {
                 self.writer.merge(&api, &key.name, basis, patch.clone()).await.map(Some)
             }
             Step::Delete { uid } => {
-                self.writer.delete(&api, &key.name, Basis::exactly(uid, version)).await.map(|()| None)
+                self.writer.delete(&api, &key.name, Basis::exactly(uid, version)).await.map(|_| None)
             }
         }
     }

@@ -61,7 +61,7 @@ impl Leader {
             let version = self.world.frr_configurations.get(key).map(|have| Version::of(have.as_ref()));
             let version = version.unwrap_or_default();
             let basis = Basis::exactly(uid, &version);
-            let written = self.tools.writer.delete(&api, &key.name, basis).await.map(|()| None);
+            let written = self.tools.writer.delete(&api, &key.name, basis).await.map(|_| None);
             (key.clone(), String::new(), written)
         });
         results.extend(deletes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);

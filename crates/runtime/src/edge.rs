@@ -110,6 +110,7 @@ struct EdgeLabels {
 #[derive(Debug, Clone)]
 pub struct EdgeMetrics {
     passes: Family<EdgeLabels, Counter>,
+    changing: Family<EdgeLabels, Counter>,
     changes: Family<EdgeLabels, Counter>,
     errors: Family<EdgeLabels, Counter>,
     failing: Family<EdgeLabels, Gauge>,
@@ -122,12 +123,15 @@ impl EdgeMetrics {
         let seconds = || Histogram::new([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]);
         let metrics = Self {
             passes: Family::default(),
+            changing: Family::default(),
             changes: Family::default(),
             errors: Family::default(),
             failing: Family::default(),
             seconds: Family::new_with_constructor(seconds),
         };
         registry.register("underlay_edge_passes", "Passes of an edge", metrics.passes.clone());
+        let changing = metrics.changing.clone();
+        registry.register("underlay_edge_changing_passes", "Passes that changed something", changing);
         registry.register("underlay_edge_changes", "Things that an edge changed", metrics.changes.clone());
         registry.register("underlay_edge_errors", "Passes that failed", metrics.errors.clone());
         registry.register("underlay_edge_failing", "Whether the last pass failed", metrics.failing.clone());
@@ -215,6 +219,7 @@ impl<D> Edge<D> {
         match result {
             Ok(Report { changes }) => {
                 debug!(edge = self.name, generation = planned.generation, changes, "as planned");
+                self.metrics.changing.get_or_create(&labels).inc_by(u64::from(changes > 0));
                 self.metrics.changes.get_or_create(&labels).inc_by(changes as u64);
                 self.succeed(planned.generation);
                 true

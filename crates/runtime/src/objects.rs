@@ -277,20 +277,21 @@ impl Writer {
         self.upon(api, name, &basis, Way::Annotate, patch).await
     }
 
-    /// Deletes an object. One that is gone is no error.
+    /// Deletes an object. One that is gone is no error. Returns whether it is gone: others may hold it.
     pub async fn delete<K: Written>(
         &self,
         api: &Api<K>,
         name: &str,
         basis: Basis<'_, K>,
-    ) -> Result<(), WriteError> {
+    ) -> Result<bool, WriteError> {
         let uid = (!basis.uid.is_empty()).then(|| basis.uid.to_owned());
         let resource_version = basis.version.and_then(Version::text).map(str::to_owned);
         let preconditions = Some(Preconditions { uid, resource_version });
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match self.count::<K, _>("delete", name, api.delete(name, &params)).await {
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Ok(()),
+            Ok(left) => Ok(left.is_right()),
+            Err(error) if error.is_not_found() => Ok(true),
+            Err(error) => Err(error),
         }
     }
 

@@ -1,16 +1,22 @@
 //! Turns: everything that has happened until now enters the world at once, then it is time to plan.
 //!
-//! In: the updates of several watches. Out: a world that is worth a new plan. There is no timer: what comes alone is
-//! served at once, and what comes in a crowd is served together because it is all there when we look.
+//! In: the updates of several watches. Out: a world that is worth a new plan. What comes alone is served at once, and
+//! what is all there when we look is served together. Who has much to do in a turn can ask for a lull: then a crowd
+//! that comes one by one is waited for too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::stream::{BoxStream, SelectAll, StreamExt};
+use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 use underlay_world::World;
 
 use crate::feed::Update;
+
+/// A crowd without a lull is served after this many times as long.
+const CROWD: u32 = 5;
 
 /// The watches of a daemon.
 #[derive(Default)]
@@ -24,6 +30,12 @@ pub struct Feeds {
     absent: BTreeSet<&'static str>,
     /// What is wrong with the watch of a kind, as it was last told.
     faults: BTreeMap<&'static str, String>,
+    /// How long nothing new must come before a turn.
+    lull: Duration,
+    /// What came and was not served yet.
+    turn: Turn,
+    /// When the first and the last of that came; nothing while it is not worth a turn.
+    news: Option<(Instant, Instant)>,
 }
 
 /// What is new.
@@ -60,24 +72,45 @@ impl Feeds {
         self.with(kind, stream)
     }
 
+    /// From here on, what comes is served once nothing new came for this long, or when the crowd does not end.
+    pub fn wait_for_lull(&mut self, lull: Duration) {
+        self.lull = lull;
+    }
+
+    /// Asks for a turn even if nothing comes: there may be more to do. What comes meanwhile is served with it.
+    pub fn ask_again(&mut self) {
+        let now = Instant::now();
+        self.news.get_or_insert((now, now));
+    }
+
     /// Waits until the world has changed or a kind has been listed for the first time. Nothing is lost if this is
     /// given up while it waits.
     pub async fn next(&mut self, world: &mut World) -> Turn {
-        let mut turn = Turn::default();
-        let mut news = false;
-        while !news {
-            let Some(update) = self.streams.next().await else {
-                // Watches do not end; without any there is nothing to wait for.
-                std::future::pending::<()>().await;
-                continue;
-            };
-            news |= self.take(update, world, &mut turn);
+        while let Some(update) = self.update().await {
+            self.take(update, world);
             while let Some(Some(update)) = self.streams.next().now_or_never() {
-                news |= self.take(update, world, &mut turn);
+                self.take(update, world);
             }
         }
-        turn.ready = self.is_ready();
-        turn
+        self.news = None;
+        Turn { ready: self.is_ready(), ..std::mem::take(&mut self.turn) }
+    }
+
+    /// The next update; nothing when it is time to serve what came.
+    async fn update(&mut self) -> Option<Update> {
+        let due = self.news.map(|(first, last)| (last + self.lull).min(first + self.lull * CROWD));
+        let next = async {
+            match self.streams.next().await {
+                Some(update) => update,
+                // Watches do not end; without any there is nothing to wait for.
+                None => std::future::pending().await,
+            }
+        };
+        match due {
+            None => Some(next.await),
+            Some(_) if self.lull.is_zero() => next.now_or_never(),
+            Some(due) => timeout_at(due, next).await.ok(),
+        }
     }
 
     /// Whether this kind has been listed.
@@ -109,15 +142,15 @@ impl Feeds {
         (!lines.is_empty()).then(|| format!("waiting for {}", lines.join(", ")))
     }
 
-    /// Takes an update in. Returns whether it is worth a turn.
-    fn take(&mut self, update: Update, world: &mut World, turn: &mut Turn) -> bool {
-        match update {
+    /// Takes an update in, and remembers whether it is worth a turn.
+    fn take(&mut self, update: Update, world: &mut World) {
+        let news = match update {
             Update::Change { kind, namespace, edit } => {
                 self.works(kind);
                 let changed = edit(world);
                 if changed {
-                    turn.changed.insert(kind);
-                    turn.namespaces.insert(namespace);
+                    self.turn.changed.insert(kind);
+                    self.turn.namespaces.insert(namespace);
                 }
                 changed
             }
@@ -125,8 +158,8 @@ impl Feeds {
                 self.works(kind);
                 let changed = edit(world);
                 if changed {
-                    turn.changed.insert(kind);
-                    turn.anywhere = true;
+                    self.turn.changed.insert(kind);
+                    self.turn.anywhere = true;
                 }
                 self.listed.insert(kind) || changed
             }
@@ -137,6 +170,10 @@ impl Feeds {
                 self.faults.insert(kind, error);
                 unknown && self.optional.contains(kind) && self.absent.insert(kind)
             }
+        };
+        if news {
+            let now = Instant::now();
+            self.news = Some((self.news.map_or(now, |(first, _)| first), now));
         }
     }
 
@@ -196,6 +233,42 @@ mod tests {
         assert_eq!(turn, Turn { changed, namespaces, anywhere: false, ready: true });
         assert_eq!(world.nodes.len(), 2);
         assert!(feeds.next(&mut world).now_or_never().is_none(), "nothing more is new");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crowd_that_comes_one_by_one_is_one_turn_for_who_waits_for_a_lull() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let one_by_one = stream::iter(names).then(async |name| {
+            tokio::time::sleep(Duration::from_millis(8)).await;
+            node(name)
+        });
+        let mut feeds = Feeds::new().with("Node", one_by_one.chain(stream::pending()).boxed());
+        feeds.wait_for_lull(Duration::from_millis(10));
+        let mut world = World::default();
+        feeds.next(&mut world).await;
+        assert_eq!(world.nodes.len(), 7, "nobody waits for ever");
+        assert!(feeds.next(&mut world).now_or_never().is_none());
+        assert_eq!(feeds.next(&mut world).await.changed, BTreeSet::from(["Node"]));
+        assert_eq!(world.nodes.len(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_lost_when_a_wait_is_given_up() {
+        let mut feeds = Feeds::new().with("Node", feed(vec![node("a")]));
+        feeds.wait_for_lull(Duration::from_millis(10));
+        let mut world = World::default();
+        assert!(feeds.next(&mut world).now_or_never().is_none(), "more may come");
+        assert_eq!(world.nodes.len(), 1);
+        assert_eq!(feeds.next(&mut world).await.changed, BTreeSet::from(["Node"]));
+    }
+
+    #[tokio::test]
+    async fn a_turn_can_be_asked_for() {
+        let mut feeds = Feeds::new().with("Node", feed(vec![]));
+        let mut world = World::default();
+        assert!(feeds.next(&mut world).now_or_never().is_none());
+        feeds.ask_again();
+        assert_eq!(feeds.next(&mut world).await, Turn::default());
     }
 
     #[tokio::test]

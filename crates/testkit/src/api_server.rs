@@ -1,7 +1,7 @@
 //! A real API server with its etcd, for tests that need Kubernetes' API but no nodes.
 //!
-//! In: the artifacts. Out: an address that nobody else uses, the kubeconfig of an admin, and the faults that such a server
-//! can have.
+//! In: the artifacts. Out: an address that nobody else uses, the kubeconfigs of an admin and of the cluster manager, the
+//! faults that such a server can have, and on request a log of what the cluster manager writes.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -22,6 +22,20 @@ use crate::wait::try_wait_for;
 
 /// Port of the first server of a process; the next ones take the next.
 const FIRST_PORT: u16 = 16443;
+/// What goes into the log of an audited server: every write of the cluster manager, once it is done.
+const AUDIT: &str = r#"{
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {
+            "level": "Metadata",
+            "users": ["underlay:cluster"],
+            "verbs": ["create", "update", "patch", "delete", "deletecollection"]
+        },
+        { "level": "None" }
+    ]
+}"#;
 /// A busy machine may take several times the two or three seconds of an idle one.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -34,6 +48,7 @@ pub struct ApiServer {
     etcd: Mutex<Server>,
     artifacts: Artifacts,
     address: SocketAddr,
+    audited: bool,
     startup: Duration,
     scratch: Scratch,
 }
@@ -57,16 +72,30 @@ impl ApiServer {
     /// When it cannot be started, or is not ready in time.
     #[track_caller]
     pub fn start() -> Self {
+        Self::launch(false)
+    }
+
+    /// As [`Self::start`], with a log of what the cluster manager writes.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started, or is not ready in time.
+    #[track_caller]
+    pub fn audited() -> Self {
+        Self::launch(true)
+    }
+
+    #[track_caller]
+    fn launch(audited: bool) -> Self {
         let artifacts = require_artifacts();
         let started = Instant::now();
         let scratch = Scratch::new("api");
         let address = own_address();
         write_keys(&scratch, address);
         let etcd = Mutex::new(start_etcd(&artifacts, &scratch));
-        let server = Mutex::new(start_server(&artifacts, &scratch, address));
-        let controllers = Mutex::default();
-        let mut this =
-            Self { controllers, server, etcd, artifacts, address, startup: Duration::ZERO, scratch };
+        let server = Mutex::new(start_server(&artifacts, &scratch, address, audited));
+        let (controllers, startup) = (Mutex::default(), Duration::ZERO);
+        let mut this = Self { controllers, server, etcd, artifacts, address, audited, startup, scratch };
         this.wait_until_ready();
         this.startup = started.elapsed();
         this
@@ -114,7 +143,7 @@ impl ApiServer {
     /// When it cannot be started, or is not ready in time.
     #[track_caller]
     pub fn revive(&self) {
-        *lock(&self.server) = start_server(&self.artifacts, &self.scratch, self.address);
+        *lock(&self.server) = start_server(&self.artifacts, &self.scratch, self.address, self.audited);
         self.wait_until_ready();
     }
 
@@ -145,6 +174,16 @@ impl ApiServer {
     /// Kubeconfig of an admin, valid as long as the server.
     pub fn kubeconfig(&self) -> PathBuf {
         self.scratch.join("kubeconfig")
+    }
+
+    /// Kubeconfig of the cluster manager. What it may do is for the test to say.
+    pub fn manager_kubeconfig(&self) -> PathBuf {
+        self.scratch.join("kubeconfig-cluster")
+    }
+
+    /// What the cluster manager wrote, an event of Kubernetes' audit a line; only of an audited server.
+    pub fn audit_log(&self) -> PathBuf {
+        self.scratch.join("audit.log")
     }
 
     /// How long it took from nothing to ready.
@@ -183,19 +222,23 @@ fn own_address() -> SocketAddr {
 #[track_caller]
 fn write_keys(scratch: &Scratch, address: SocketAddr) {
     let names = vec!["localhost".to_owned(), address.ip().to_string()];
-    let pki = match Pki::issue(&[(Actor::Admin, vec![]), (Actor::ApiServer, names)]) {
+    let wanted = [(Actor::Admin, vec![]), (Actor::ClusterManager, vec![]), (Actor::ApiServer, names)];
+    let pki = match Pki::issue(&wanted) {
         Ok(pki) => pki,
         Err(error) => panic!("{error}"),
     };
     let server = pki.of(Actor::ApiServer);
-    let kubeconfig = pki.kubeconfig(Actor::Admin, &format!("https://{address}"));
+    let url = format!("https://{address}");
+    let (admin, manager) = (pki.kubeconfig(Actor::Admin, &url), pki.kubeconfig(Actor::ClusterManager, &url));
     for (name, text) in [
         ("ca.crt", &pki.authority.certificate),
         ("server.crt", &server.certificate),
         ("server.key", &server.key),
         ("sa.pub", &pki.service_accounts.certificate),
         ("sa.key", &pki.service_accounts.key),
-        ("kubeconfig", &kubeconfig),
+        ("kubeconfig", &admin),
+        ("kubeconfig-cluster", &manager),
+        ("audit.json", &AUDIT.to_owned()),
     ] {
         let path = scratch.join(name);
         fs::write(&path, text).unwrap_or_else(|error| panic!("writing {}: {error}", path.display()));
@@ -219,7 +262,7 @@ fn start_etcd(artifacts: &Artifacts, scratch: &Scratch) -> Server {
 }
 
 #[track_caller]
-fn start_server(artifacts: &Artifacts, scratch: &Scratch, address: SocketAddr) -> Server {
+fn start_server(artifacts: &Artifacts, scratch: &Scratch, address: SocketAddr, audited: bool) -> Server {
     let file = |flag: &str, name: &str| format!("--{flag}={}", Path::display(&scratch.join(name)));
     let mut command = mortal(&artifacts.program("kube-apiserver"));
     command
@@ -237,6 +280,9 @@ fn start_server(artifacts: &Artifacts, scratch: &Scratch, address: SocketAddr) -
         .args(["--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none"])
         // Only needed for a host without a default route: the server insists on an address to advertise.
         .args(["--advertise-address=192.0.2.1", "--profiling=false"]);
+    if audited {
+        command.arg(file("audit-policy-file", "audit.json")).arg(file("audit-log-path", "audit.log"));
+    }
     Server::start("kube-apiserver", command, &scratch.join("kube-apiserver.log"))
 }
 

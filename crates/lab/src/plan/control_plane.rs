@@ -11,8 +11,8 @@ pub const API_PORT: u16 = 6443;
 /// Directory of keys and kubeconfigs on a node.
 pub(super) const DIRECTORY: &str = "/etc/kubernetes";
 
-/// What the cluster manager and the agents may do.
-const RBAC: &str = include_str!("rbac.yaml");
+/// What the cluster manager and the agents may do, as objects of the API.
+pub const RBAC: &str = include_str!("rbac.yaml");
 
 /// Keys, etcd, the API server and its two companions.
 pub(super) fn steps(topology: &Topology, machine: &Machine, pki: &Pki, place: &Place) -> Vec<Step> {

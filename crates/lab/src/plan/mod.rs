@@ -11,7 +11,7 @@ mod ovn;
 pub(crate) mod underlay;
 mod worker;
 
-pub use control_plane::{API_PORT, kubeconfig_path};
+pub use control_plane::{API_PORT, RBAC, kubeconfig_path};
 pub use worker::cgroup_of;
 
 use std::time::Duration;

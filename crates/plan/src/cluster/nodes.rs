@@ -81,16 +81,28 @@ impl Given {
     pub fn record(&self, node: &str, world: &mut World) {
         let record = world.nodes.get_mut(&Key::cluster(node)).filter(|record| record.uid == self.uid);
         if let Some(record) = record {
-            let record = Arc::make_mut(record);
-            (record.id, record.transit) = (self.place.id, self.place.transit);
-            for (network, subnets) in &self.place.subnets {
-                if subnets.is_empty() {
-                    record.subnets.0.remove(network.as_ref());
-                } else {
-                    record.subnets.0.insert(network.to_string(), subnets.clone());
-                }
+            self.put_on(Arc::make_mut(record));
+        }
+    }
+
+    fn put_on(&self, record: &mut Node) {
+        (record.id, record.transit) = (self.place.id, self.place.transit);
+        for (network, subnets) in &self.place.subnets {
+            if subnets.is_empty() {
+                record.subnets.0.remove(network.as_ref());
+            } else {
+                record.subnets.0.insert(network.to_string(), subnets.clone());
             }
         }
+    }
+
+    /// Whether a node became another one by this alone, and is no news to whoever has written it.
+    pub fn made(&self, old: &Node, new: &Node) -> bool {
+        let mut expected = old.clone();
+        self.put_on(&mut expected);
+        // The texts say what was read from them.
+        expected.annotations.clone_from(&new.annotations);
+        self.uid == new.uid && expected == *new
     }
 
     /// Whether a node has it on record.

@@ -190,6 +190,21 @@ fn a_transit_range_that_is_too_small_is_told() {
 }
 
 #[test]
+fn an_echo_is_told_from_news() {
+    let settings = settings(&[("10.244.0.0/16", 24)]);
+    let old = node("a", &[]);
+    let given = plan(&world([old.clone()]), &settings).given.remove("a").unwrap();
+    let texts: Vec<(&str, &str)> =
+        given.annotations.iter().filter_map(|(key, value)| Some((key.as_str(), value.as_deref()?))).collect();
+    let echo = node("a", &texts);
+    assert!(given.made(&old, &echo));
+    assert!(!given.made(&old, &old), "it is not there yet");
+    let more = [&texts[..], &[("k8s.ovn.org/node-primary-ifaddr", r#"{"ipv4":"172.18.0.2/16"}"#)]].concat();
+    assert!(!given.made(&old, &node("a", &more)), "the node tells something new");
+    assert!(!given.made(&old, &Node { uid: "another".to_owned(), ..echo }), "it is another one");
+}
+
+#[test]
 fn another_node_of_the_same_name_is_not_meant() {
     let mut world = world([node("a", &[])]);
     let mut given = plan(&world, &settings(&[("10.244.0.0/16", 24)])).given.remove("a").unwrap();

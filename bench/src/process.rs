@@ -1,4 +1,4 @@
-//! One process of a lab, as the kernel tells of it.
+//! One process, of a lab or beside us, as the kernel tells of it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,11 +13,16 @@ const TICK: Duration = Duration::from_millis(10);
 /// A process.
 #[derive(Debug)]
 pub struct Process {
-    /// Its directory in the lab's `/proc`.
+    /// Its directory in `/proc`: the lab's, or ours.
     directory: PathBuf,
 }
 
 impl Process {
+    /// A process beside us, by its number.
+    pub fn of(number: u32) -> Self {
+        Self { directory: PathBuf::from(format!("/proc/{number}")) }
+    }
+
     /// Finds the process of a program; of several, the one that has this word among its arguments.
     pub fn find(lab: &Lab, program: &str, argument: Option<&str>) -> Result<Self> {
         Self::look(lab, program, argument)?.with_context(|| format!("{program} does not run"))
@@ -39,8 +44,17 @@ impl Process {
 
     /// Memory that is in use, in MiB.
     pub fn memory(&self) -> Result<f64> {
+        self.mebibytes("VmRSS:")
+    }
+
+    /// The most memory that was ever in use, in MiB.
+    pub fn peak_memory(&self) -> Result<f64> {
+        self.mebibytes("VmHWM:")
+    }
+
+    fn mebibytes(&self, key: &str) -> Result<f64> {
         let text = self.read("status")?;
-        let kib: f64 = field(&text, "VmRSS:").and_then(|value| value.parse().ok()).context("no VmRSS")?;
+        let kib: f64 = field(&text, key).and_then(|value| value.parse().ok()).context("no such memory")?;
         Ok(kib / 1024.0)
     }
 

@@ -94,4 +94,17 @@ impl Listener {
         };
         tokio::time::timeout(PATIENCE, hear).await.with_context(|| format!("{what}: not in {PATIENCE:?}"))?
     }
+
+    /// Hears until nothing that counts was said for a while; returns when the last of that was said.
+    pub async fn hear_out(&mut self, calm: Duration, counts: impl Fn(&str) -> bool) -> Option<Instant> {
+        let mut last = None;
+        let mut end = Instant::now() + calm;
+        while let Ok(Some((when, line))) = tokio::time::timeout_at(end.into(), self.lines.recv()).await {
+            if counts(&line) {
+                last = Some(when);
+                end = end.max(when + calm);
+            }
+        }
+        last
+    }
 }
