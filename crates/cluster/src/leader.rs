@@ -241,9 +241,8 @@ impl Leader {
             |name: &str, old, new| self.unheard.get(name).is_some_and(|unheard| unheard.given.made(old, new));
         let pairs = || planned.iter().zip(nodes);
         let same = planned.len() == nodes.len()
-            && pairs().all(|((key, old), (other, new))| {
-                key == other && (old == new || made(&key.name, old, new))
-            });
+            && pairs()
+                .all(|((key, old), (other, new))| key == other && (old == new || made(&key.name, old, new)));
         if same {
             self.planned = self.world.nodes.clone();
             self.forget_heard();

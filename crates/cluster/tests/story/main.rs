@@ -8,7 +8,7 @@ mod networks;
 mod slices;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kube::Api;
 use kube::api::{ListParams, PostParams};
@@ -25,14 +25,19 @@ const GENERATED: [&str; 5] =
 fn the_life_of_a_cluster() {
     let server = ApiServer::shared();
     let scratch = Scratch::new("cluster");
-    let first = Daemon::start(server, &scratch, "first");
+    // Nobody here waits until such a lease is over: it is given back.
+    let start = |name| {
+        let long = ["--leader-elect-lease-duration=300"];
+        Daemon::start_with(&server.kubeconfig(), &scratch, name, &long)
+    };
+    let first = start("first");
     nodes_get_their_place_before_there_are_definitions(server, &scratch, &first);
     definitions_arrive(server, &scratch, &first);
     routes_are_advertised(server, &scratch, &first);
     what_others_do_to_generated_objects_is_undone(server, &scratch);
     a_mistake_is_told_and_changes_nothing(server, &first);
     what_cannot_be_written_is_told(server, &scratch, &first);
-    let second = Daemon::start(server, &scratch, "second");
+    let second = start("second");
     a_restart_writes_nothing(server, first, &second);
     advertisements_go(server, &second);
     second.stop();
@@ -257,14 +262,8 @@ fn a_restart_writes_nothing(server: &ApiServer, first: Daemon, second: &Daemon) 
     second.shows("/readyz", "200 OK");
     assert!(first.leads() && !second.leads(), "one leads");
     let before = versions(server);
-    let stopped = Instant::now();
     first.stop();
     wait_for("the second to lead", PATIENCE, || if second.leads() { Ok(()) } else { Err(second.log()) });
-    assert!(
-        stopped.elapsed() < Duration::from_millis(1500),
-        "{:?}: the lease was given back",
-        stopped.elapsed()
-    );
     second.shows(
         "/metrics",
         r#"underlay_route_advertisements_condition{name="default",condition="Accepted",status="True"} 1"#,
