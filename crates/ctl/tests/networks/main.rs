@@ -46,6 +46,11 @@ fn tenants_have_networks_of_their_own() {
         carry_out(name, || step(&lab));
     }
     carry_out("everything goes with its network", || removal::leaves_no_trace(&lab, &before));
+    carry_out("the same networks come again", || {
+        tenants::create(&lab);
+        tenants::pods_reach_their_own(&lab);
+    });
+    carry_out("and go again", || removal::leaves_no_trace(&lab, &before));
 }
 
 fn carry_out(name: &str, step: impl FnOnce()) {
