@@ -2,14 +2,18 @@
 //!
 //! Nodes come first and alone need no definitions of other kinds: a cluster whose networks or advertisements cannot be
 //! watched yet still gives its nodes their place. Networks are planned once all is known of them: what is missing then
-//! is missing. What was written to a node counts from then on, even before its echo is heard:
-//! otherwise two plans in a row could give one subnet to two nodes.
+//! is missing. What was written to a node counts from then on, even before its echo is heard: otherwise two plans in a
+//! row could give one subnet to two nodes.
+//!
+//! Pods and endpoint slices change all the time, and no plan but that of endpoint slices depends on them, mostly: when
+//! nothing else is new, only that one is made again, and only for the namespaces they are in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
+use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
@@ -17,7 +21,7 @@ use underlay_api::{
     BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
     UserDefinedNetwork,
 };
-use underlay_plan::cluster::networks::Parts;
+use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::{
     ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
 };
@@ -26,7 +30,8 @@ use underlay_runtime::feed;
 use underlay_runtime::objects::{WriteError, Writer};
 use underlay_runtime::pace::Pace;
 use underlay_runtime::turn::{Feeds, Turn};
-use underlay_world::{AnyAttachment, Kind, Settings, World};
+use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
+use underlay_world::{AnyAttachment, AnySlice, Kind, Settings, World};
 
 use crate::metrics::Metrics;
 use crate::view::View;
@@ -56,6 +61,18 @@ const OF_NETWORKS: [&str; 5] = [
     Namespace::NAME,
     Pod::NAME,
 ];
+
+/// What has to be listed to plan the endpoint slices of networks.
+const OF_SLICES: [&str; 4] = [AnyAttachment::NAME, Namespace::NAME, Pod::NAME, AnySlice::NAME];
+
+/// What is new.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    /// Endpoints in these namespaces may be others now, and nothing else.
+    Endpoints(BTreeSet<String>),
+    /// Anything may be another now.
+    Anything,
+}
 
 /// What a leader works with.
 #[derive(Clone)]
@@ -110,7 +127,8 @@ impl Leader {
             .with_optional(UserDefinedNetwork::NAME, feed::everything::<UserDefinedNetwork>(client))
             .with_optional(AnyAttachment::NAME, feed::everything::<AnyAttachment>(client))
             .with(Namespace::NAME, feed::everything::<Namespace>(client))
-            .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING));
+            .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING))
+            .with(AnySlice::NAME, feed::watch::<AnySlice>(Api::all(client.clone()), managed_slices()));
         Self {
             tools,
             feeds,
@@ -132,25 +150,29 @@ impl Leader {
             self.tools.view.lead(self.feeds.waiting());
             let news = self.wait(again).await;
             self.tools.view.lead(self.feeds.waiting());
-            if !news || !self.feeds.has_listed(Node::NAME) {
+            if !self.feeds.has_listed(Node::NAME) {
                 continue;
             }
             let began = Instant::now();
-            let done = self.turn().await;
+            let done = match &news {
+                News::Endpoints(namespaces) => self.turn_of_slices(namespaces).await,
+                News::Anything => self.turn().await,
+            };
             self.tools.metrics.turn(began.elapsed(), !done);
-            again = if done {
+            if !done {
+                // A smaller turn does not put off what a larger one has to do again.
+                let larger = again.filter(|_| news != News::Anything);
+                again = larger.or_else(|| Some(Instant::now() + pace.wait()));
+            } else if news == News::Anything {
                 pace.rest();
                 self.complaints.clear();
-                None
-            } else {
-                Some(Instant::now() + pace.wait())
-            };
+                again = None;
+            }
         }
     }
 
-    /// Waits for something new, for the time to try again, or for an echo to be overdue. False if it was nothing that
-    /// a plan depends on.
-    async fn wait(&mut self, again: Option<Instant>) -> bool {
+    /// Waits for something new, for the time to try again, or for an echo to be overdue.
+    async fn wait(&mut self, again: Option<Instant>) -> News {
         let overdue = self.unheard.values().map(|(_, written)| *written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {
@@ -159,15 +181,9 @@ impl Leader {
             }
         };
         tokio::select! {
-            turn = self.feeds.next(&mut self.world) => self.matters(&turn),
-            () = time => true,
+            turn = self.feeds.next(&mut self.world) => news(turn, self.waits_for_pods),
+            () = time => News::Anything,
         }
-    }
-
-    /// Pods come and go all the time; that matters only where a network waits for it.
-    fn matters(&self, turn: &Turn) -> bool {
-        let only_pods = !turn.changed.is_empty() && turn.changed.iter().all(|kind| *kind == Pod::NAME);
-        !only_pods || self.waits_for_pods
     }
 
     /// One turn. False if it has to be done again.
@@ -182,6 +198,10 @@ impl Leader {
             plan.networks = networks.told;
             plan.attachments = networks.attachments;
         }
+        if self.knows_slices() {
+            plan.slices = slices::plan(&self.world);
+            done &= self.write_slices(&plan.slices).await;
+        }
         if self.feeds.know(&OF_ADVERTISEMENTS) {
             let advertised = advertise::plan(&self.known());
             done &= self.write_advertised(&advertised).await;
@@ -190,6 +210,21 @@ impl Leader {
         }
         self.tools.view.plan(plan);
         done
+    }
+
+    /// A turn in which nothing but endpoints in these namespaces can be others. False if it has to be done again.
+    async fn turn_of_slices(&mut self, namespaces: &BTreeSet<String>) -> bool {
+        if !self.knows_slices() {
+            return true;
+        }
+        let steps = slices::plan_within(&self.world, namespaces.iter().map(String::as_str));
+        let done = self.write_slices(&steps).await;
+        self.tools.view.slices(steps);
+        done
+    }
+
+    fn knows_slices(&self) -> bool {
+        OF_SLICES.iter().all(|kind| self.feeds.has_listed(kind))
     }
 
     fn plan_networks(&mut self, known: &World) -> Option<NetworksPlan> {
@@ -272,5 +307,42 @@ impl Leader {
             self.tools.events.warn(&object, "Allocate", problem.reason, &problem.message).await;
         }
         self.told = problems;
+    }
+}
+
+/// The endpoint slices that matter here: the cluster's own and ours.
+fn managed_slices() -> watcher::Config {
+    let managers = [&SOURCES[..], &[OURS]].concat().join(",");
+    watcher::Config::default().labels(&format!("{MANAGED_BY} in ({managers})"))
+}
+
+/// What a turn of the watches means. Pods matter to other plans only where a network waits for them to end.
+fn news(turn: Turn, waits_for_pods: bool) -> News {
+    let small = |kind: &&str| *kind == AnySlice::NAME || (*kind == Pod::NAME && !waits_for_pods);
+    if turn.changed.is_empty() || turn.anywhere || !turn.changed.iter().all(small) {
+        return News::Anything;
+    }
+    News::Endpoints(turn.namespaces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_and_slices_alone_are_no_reason_to_plan_everything() {
+        let turn = |kinds: &[&'static str], anywhere| Turn {
+            changed: kinds.iter().copied().collect(),
+            namespaces: BTreeSet::from(["red".to_owned()]),
+            anywhere,
+            ready: true,
+        };
+        let small = News::Endpoints(BTreeSet::from(["red".to_owned()]));
+        assert_eq!(news(turn(&[Pod::NAME, AnySlice::NAME], false), false), small);
+        assert_eq!(news(turn(&[AnySlice::NAME], false), true), small);
+        assert_eq!(news(turn(&[Pod::NAME], false), true), News::Anything, "a network waits for them");
+        assert_eq!(news(turn(&[Pod::NAME, Node::NAME], false), false), News::Anything);
+        assert_eq!(news(turn(&[Pod::NAME], true), false), News::Anything, "it may be anywhere");
+        assert_eq!(news(turn(&[], false), false), News::Anything, "a kind was listed for the first time");
     }
 }

@@ -1,13 +1,15 @@
 //! The cluster manager: node numbers and subnets, networks of tenants, advertisements, statuses.
 //!
-//! In: nodes, definitions of networks and the namespaces they are for, RouteAdvertisements and FRRConfigurations. Out:
-//! annotations of nodes, attachment definitions, generated FRRConfigurations, statuses and events. Several replicas may run; one of them leads, and only that one watches and writes. A new leader
-//! lists everything anew, so it knows all that its predecessor wrote.
+//! In: nodes, definitions of networks and the namespaces they are for, pods and endpoint slices there,
+//! RouteAdvertisements and FRRConfigurations. Out: annotations of nodes, attachment definitions, endpoint slices of
+//! networks, generated FRRConfigurations, statuses and events. Several replicas may run; one of them leads, and only
+//! that one watches and writes. A new leader lists everything anew, so it knows all that its predecessor wrote.
 
 pub mod args;
 mod leader;
 mod metrics;
 mod networks;
+mod slices;
 mod view;
 mod writes;
 

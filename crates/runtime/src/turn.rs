@@ -31,6 +31,10 @@ pub struct Feeds {
 pub struct Turn {
     /// Kinds of which something changed.
     pub changed: BTreeSet<&'static str>,
+    /// Namespaces of what changed one by one; objects of the cluster are in the empty one.
+    pub namespaces: BTreeSet<String>,
+    /// Whether a whole list changed something: that may be anywhere.
+    pub anywhere: bool,
     /// Whether every kind has been listed, so that what is missing in the world is missing.
     pub ready: bool,
 }
@@ -108,11 +112,12 @@ impl Feeds {
     /// Takes an update in. Returns whether it is worth a turn.
     fn take(&mut self, update: Update, world: &mut World, turn: &mut Turn) -> bool {
         match update {
-            Update::Change { kind, edit } => {
+            Update::Change { kind, namespace, edit } => {
                 self.works(kind);
                 let changed = edit(world);
                 if changed {
                     turn.changed.insert(kind);
+                    turn.namespaces.insert(namespace);
                 }
                 changed
             }
@@ -121,6 +126,7 @@ impl Feeds {
                 let changed = edit(world);
                 if changed {
                     turn.changed.insert(kind);
+                    turn.anywhere = true;
                 }
                 self.listed.insert(kind) || changed
             }
@@ -159,7 +165,7 @@ mod tests {
             let node = Node { name: name.to_owned(), ..Node::default() };
             world.nodes.insert(Key::cluster(name), Arc::new(node)).is_none()
         };
-        Update::Change { kind: "Node", edit: Box::new(edit) }
+        Update::Change { kind: "Node", namespace: String::new(), edit: Box::new(edit) }
     }
 
     fn missing(kind: &'static str) -> Update {
@@ -185,7 +191,9 @@ mod tests {
         let mut feeds = Feeds::new().with("Node", feed(vec![listed("Node"), node("a"), node("b")]));
         let mut world = World::default();
         let turn = feeds.next(&mut world).await;
-        assert_eq!(turn, Turn { changed: BTreeSet::from(["Node"]), ready: true });
+        let namespaces = BTreeSet::from([String::new()]);
+        let changed = BTreeSet::from(["Node"]);
+        assert_eq!(turn, Turn { changed, namespaces, anywhere: false, ready: true });
         assert_eq!(world.nodes.len(), 2);
         assert!(feeds.next(&mut world).now_or_never().is_none(), "nothing more is new");
     }

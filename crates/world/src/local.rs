@@ -21,6 +21,8 @@ pub struct Local {
     pub bridge: Option<Bridge>,
     /// All addresses of the node that are not of our making.
     pub addresses: BTreeSet<IpNet>,
+    /// Whether its kernel has VRF devices.
+    pub has_vrf: bool,
     /// Gateways of the node's default routes out of the bridge.
     pub next_hops: Vec<IpAddr>,
     /// Routes that BGP brought.

@@ -20,12 +20,19 @@ pub struct Daemon {
 }
 
 impl Daemon {
+    /// Starts it in a cluster with IPv4.
     pub fn start(server: &ApiServer, scratch: &Scratch, name: &str) -> Self {
+        let ranges = ["--cluster-subnets=10.244.0.0/16/24", "--service-cidrs=10.96.0.0/16"];
+        Self::start_with(server, scratch, name, &ranges)
+    }
+
+    /// Starts it in a cluster with these ranges of addresses.
+    pub fn start_with(server: &ApiServer, scratch: &Scratch, name: &str, ranges: &[&str]) -> Self {
         let log = scratch.join(&format!("{name}.log"));
         let child = Command::new(env!("CARGO_BIN_EXE_underlay-cluster"))
             .arg("--kubeconfig")
             .arg(server.kubeconfig())
-            .args(["--cluster-subnets=10.244.0.0/16/24", "--service-cidrs=10.96.0.0/16"])
+            .args(ranges)
             .args(["--metrics-bind-address=127.0.0.1:0", "--leader-elect-lease-duration=2"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())

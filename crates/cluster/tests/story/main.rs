@@ -3,6 +3,7 @@
 
 mod daemon;
 mod networks;
+mod slices;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -45,7 +45,7 @@ fn prepare(server: &ApiServer, scratch: &Scratch) {
     apply(server, scratch, &[namespace("a", "x"), namespace("b", "x"), namespace("c", "y")]);
 }
 
-fn namespace(name: &str, team: &str) -> Value {
+pub fn namespace(name: &str, team: &str) -> Value {
     let labels = json!({ "team": team, "k8s.ovn.org/primary-user-defined-network": "" });
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } })
 }

@@ -16,7 +16,7 @@ use underlay_api::{
 };
 use underlay_desired::ObjectRef;
 use underlay_world::kind::key_of;
-use underlay_world::{AnyAttachment, Definition, Key, Kind, Pod as PodRecord, World};
+use underlay_world::{AnyAttachment, AnySlice, Definition, Key, Kind, Pod as PodRecord, World};
 
 use super::schema::Schema;
 
@@ -53,7 +53,7 @@ pub fn all() -> [Known; 10] {
         of::<Node>(false, core::<Node>),
         Known { enter: enter_pod, leave: leave_pod, ..of::<Pod>(true, core::<Pod>) },
         of::<Service>(true, core::<Service>),
-        of::<EndpointSlice>(true, core::<EndpointSlice>),
+        Known { enter: enter_slice, leave: leave_slice, ..of::<EndpointSlice>(true, core::<EndpointSlice>) },
         Known {
             enter: enter_attachment,
             leave: leave_attachment,
@@ -178,7 +178,7 @@ pub fn put_pod(world: &mut World, pod: Pod) {
     put(world, pod);
     let attached = underlay_world::Attached::read(&metadata).filter(|_| living);
     match attached {
-        Some(attached) => _ = world.attached.insert(key, attached),
+        Some(attached) => _ = world.attached.insert(key, Arc::new(attached)),
         None => _ = world.attached.remove(&key),
     }
 }
@@ -187,6 +187,23 @@ pub fn put_pod(world: &mut World, pod: Pod) {
 pub fn put_attachment(world: &mut World, object: NetworkAttachmentDefinition) {
     put(world, AnyAttachment(object.clone()));
     put(world, object);
+}
+
+/// Puts an endpoint slice into a world, for those who read it and for those who write it.
+pub fn put_slice(world: &mut World, object: EndpointSlice) {
+    put(world, AnySlice(object.clone()));
+    put(world, object);
+}
+
+fn enter_slice(world: &mut World, object: Value) -> Result<(), serde_json::Error> {
+    put_slice(world, serde_json::from_value(object)?);
+    Ok(())
+}
+
+/// Takes an endpoint slice out of a world.
+pub fn leave_slice(world: &mut World, key: &Key) {
+    world.any_slices.remove(key);
+    world.slices.remove(key);
 }
 
 fn enter_pod(world: &mut World, mut object: Value) -> Result<(), serde_json::Error> {
@@ -232,6 +249,7 @@ fn leave_namespace(world: &mut World, Key { name, .. }: &Key) {
     world.attached.retain(|key, _| stays(key));
     world.services.retain(|key, _| stays(key));
     world.slices.retain(|key, _| stays(key));
+    world.any_slices.retain(|key, _| stays(key));
     world.frr_configurations.retain(|key, _| stays(key));
     world.attachments.retain(|key, attachment| stays(key) || attachment.made_from().is_some());
     let World { nads, attachments, .. } = world;

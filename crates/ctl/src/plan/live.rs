@@ -16,7 +16,7 @@ use underlay_api::{
 use underlay_runtime::report::{Inputs, Question};
 use underlay_world::{Kind, Settings, World};
 
-use super::kinds::{put, put_attachment, put_pod};
+use super::kinds::{put, put_attachment, put_pod, put_slice};
 use super::manifest::{Wish, Wishes, applied, says_the_same};
 use super::outlook::{Case, Fate, FileObject};
 use super::{broken_rules, enter};
@@ -73,7 +73,7 @@ async fn world(client: &Client, steps: &Steps) -> Result<World> {
     each::<Namespace>(client, steps, |namespace| put(&mut world, namespace)).await?;
     each::<Pod>(client, steps, |pod| put_pod(&mut world, pod)).await?;
     each::<Service>(client, steps, |service| put(&mut world, service)).await?;
-    each::<EndpointSlice>(client, steps, |slice| put(&mut world, slice)).await?;
+    each::<EndpointSlice>(client, steps, |slice| put_slice(&mut world, slice)).await?;
     each::<NetworkAttachmentDefinition>(client, steps, |nad| put_attachment(&mut world, nad)).await?;
     each::<ClusterUserDefinedNetwork>(client, steps, |network| put(&mut world, network)).await?;
     each::<UserDefinedNetwork>(client, steps, |network| put(&mut world, network)).await?;

@@ -170,7 +170,7 @@ fn unasked(world: &World, told: &BTreeMap<String, Local>) -> Option<String> {
     let names: Vec<String> = names.filter(|name| !told.contains_key(name)).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "only annotations are known of {}: port numbers and links that are large enough are assumed",
+            "only annotations are known of {}: links that are large enough, port numbers and VRF devices are assumed",
             some_of(&names)
         )
     })

@@ -152,7 +152,9 @@ fn a_network_that_goes_takes_everything_with_it() {
         let mut pod = Pod::clone(&world.pods[&key]);
         pod.networks = Some(PodNetworks::decode(networks).expect("networks"));
         world.pods.insert(key.clone(), Arc::new(pod));
-        world.attached.insert(key, underlay_world::Attached::To(vec!["red-web/red".to_owned()]));
+        let networks = vec![("red-web/red".to_owned(), vec!["10.200.0.3".parse().expect("an address")])];
+        let attached = underlay_world::Attached::To { uid: "red-web-shop".to_owned(), networks };
+        world.attached.insert(key, Arc::new(attached));
         delete(world);
     });
     assert_eq!(names(&outlook.api, Action::Remove), ["NetworkAttachmentDefinition red-db/red"]);

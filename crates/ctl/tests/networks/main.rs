@@ -11,6 +11,11 @@ mod node;
 #[path = "../faults/snapshot.rs"]
 mod snapshot;
 
+#[allow(dead_code, reason = "shared with the tests of faults")]
+#[path = "../faults/traffic.rs"]
+mod traffic;
+
+mod changes;
 mod isolation;
 mod removal;
 mod tenants;
@@ -25,9 +30,11 @@ const STEPS: &[Step] = &[
     ("three networks and their pods", tenants::create),
     ("the state is in the columns", tenants::columns_tell_the_state),
     ("pods reach their own network, across nodes", tenants::pods_reach_their_own),
+    ("a tenant's own services answer, by address and by name", tenants::own_services_answer),
     ("the API server answers, by address and by name", tenants::the_api_server_answers),
     ("pods leave with the node's address", tenants::pods_leave_with_the_nodes_address),
     ("nothing crosses between networks", isolation::nothing_crosses),
+    ("neighbours come and go", changes::neighbours_come_and_go),
 ];
 
 #[test]

@@ -41,7 +41,7 @@ pub fn leaves_no_trace(lab: &LabUnderTest, before: &[Snapshot]) {
     lab.kubectl(&["delete", "pod", "visitor", "--now"]).ok();
     let delete = ["delete", "--wait=false"];
     lab.kubectl(&[&delete[..], &["clusteruserdefinednetworks"], &names].concat()).ok();
-    lab.kubectl(&[&delete[..], &["namespaces"], &names].concat()).ok();
+    lab.kubectl(&[&delete[..], &["namespaces", "--selector=tenant"]].concat()).ok();
     wait_for("networks, definitions and namespaces to go", PATIENCE, || {
         let networks = get(lab, &["clusteruserdefinednetworks"]);
         let definitions = get(lab, &["network-attachment-definitions", "--all-namespaces"]);
