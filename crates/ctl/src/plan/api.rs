@@ -1,8 +1,9 @@
-//! What changes in the Kubernetes API, besides what the admin writes: attachment definitions, annotations of nodes,
-//! generated FRRConfigurations, endpoint slices of networks, and what is said of networks and advertisements.
+//! What changes in the Kubernetes API, besides what the admin writes: attachment definitions, endpoint slices of networks,
+//! annotations of nodes, generated FRRConfigurations, and what is said of networks and advertisements.
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Map, Value, json};
 use underlay_api::annotations::Annotation;
 use underlay_api::conditions::Outcome;
@@ -11,9 +12,9 @@ use underlay_desired::ObjectRef;
 use underlay_frr::tree::redact;
 use underlay_plan::cluster::Generated;
 use underlay_plan::cluster::networks::Told;
-use underlay_plan::cluster::networks::slices::SOURCE;
+use underlay_world::service::NETWORK_NAME;
 use underlay_world::slice::Origin;
-use underlay_world::{Attachment, Node};
+use underlay_world::{Attachment, Key, Node, Slice};
 
 use super::compare::{Change, Item, Ledger, names};
 use super::settle::Settled;
@@ -40,6 +41,15 @@ fn items(settled: &Settled) -> Items {
         let object = ObjectRef::namespaced("NetworkAttachmentDefinition", &key.namespace, &key.name);
         put(&mut items, &object, of_attachment(attachment), made_from(attachment));
     }
+    for slice in settled.world.any_slices.values() {
+        let Origin::Ours { annotations, owners, .. } = &slice.origin else { continue };
+        let Key { namespace, name } = &slice.key;
+        let object = ObjectRef::namespaced("EndpointSlice", namespace, name);
+        let source =
+            |owner: &OwnerReference| ObjectRef::namespaced(&owner.kind, namespace, &owner.name).to_string();
+        let why = owners.iter().map(source).collect();
+        put(&mut items, &object, of_slice(slice, annotations), why);
+    }
     for node in settled.world.nodes.values() {
         let object = ObjectRef::cluster("Node", &node.name);
         put(&mut items, &object, of_node(node), vec![object.to_string()]);
@@ -49,15 +59,6 @@ fn items(settled: &Settled) -> Items {
         let mut spec = serde_json::to_value(&object.spec).unwrap_or_default();
         hide_passwords(&mut spec);
         put(&mut items, &name, json!({ "spec": spec }), names(why));
-    }
-    for slice in settled.world.any_slices.values() {
-        let Origin::Ours { annotations, .. } = &slice.origin else { continue };
-        let name = ObjectRef::namespaced("EndpointSlice", &slice.key.namespace, &slice.key.name);
-        let source = annotations
-            .get(SOURCE)
-            .map(|source| ObjectRef::namespaced("EndpointSlice", &slice.key.namespace, source).to_string());
-        let fields = json!({ "endpoints": slice.endpoints, "ports": slice.ports });
-        put(&mut items, &name, fields, source.into_iter().collect());
     }
     for (object, told) in &settled.networks {
         put(&mut items, object, of_network(told), vec![object.to_string()]);
@@ -98,6 +99,11 @@ fn made_from(attachment: &Attachment) -> Vec<String> {
         }
     };
     vec![object.to_string()]
+}
+
+fn of_slice(slice: &Slice, annotations: &BTreeMap<String, String>) -> Value {
+    let addresses: Vec<&String> = slice.endpoints.iter().flat_map(|endpoint| &endpoint.addresses).collect();
+    json!({ "addresses": addresses, "network": annotations.get(NETWORK_NAME), "ports": slice.ports })
 }
 
 /// What the cluster manager gives a node.

@@ -1,8 +1,8 @@
 //! What a node sees of itself, as far as that can be known from the admin's desk.
 //!
 //! In: the node's object, its pods, and what its agent told if it was asked. Out: a [`Local`]. What the agent did not
-//! tell is taken from the annotations by which it tells the other nodes, and the rest is assumed: a link that is large
-//! enough, port numbers, and that BGP brought no routes.
+//! tell is taken from the annotations by which it tells the other nodes, and the rest is assumed: links that are large
+//! enough, port numbers, and a kernel with VRF devices. Routes that BGP brought are left out: they change by themselves.
 
 use std::collections::BTreeMap;
 
@@ -52,6 +52,7 @@ fn from_annotations(node: &Node) -> Local {
             checks_size,
         }),
         addresses: node.host_cidrs.0.iter().copied().collect(),
+        has_vrf: true,
         next_hops: gateway.map(|gateway| gateway.next_hops.clone()).unwrap_or_default(),
         ..Local::default()
     }

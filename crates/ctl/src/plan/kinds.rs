@@ -189,21 +189,6 @@ pub fn put_attachment(world: &mut World, object: NetworkAttachmentDefinition) {
     put(world, object);
 }
 
-fn enter_pod(world: &mut World, mut object: Value) -> Result<(), serde_json::Error> {
-    // Of what is inside a pod nothing matters here, and it may be written in more ways than one.
-    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.retain(|field, _| field == "nodeName" || field == "hostNetwork");
-        spec.insert("containers".to_owned(), json!([]));
-    }
-    put_pod(world, serde_json::from_value(object)?);
-    Ok(())
-}
-
-fn leave_pod(world: &mut World, key: &Key) {
-    Pod::store(world).remove(key);
-    PartialObjectMeta::<Pod>::store(world).remove(key);
-}
-
 /// Puts an endpoint slice into a world, for those who read it and for those who write it.
 pub fn put_slice(world: &mut World, object: EndpointSlice) {
     put(world, AnySlice(object.clone()));
@@ -217,8 +202,23 @@ fn enter_slice(world: &mut World, object: Value) -> Result<(), serde_json::Error
 
 /// Takes an endpoint slice out of a world.
 pub fn leave_slice(world: &mut World, key: &Key) {
-    world.slices.remove(key);
     world.any_slices.remove(key);
+    world.slices.remove(key);
+}
+
+fn enter_pod(world: &mut World, mut object: Value) -> Result<(), serde_json::Error> {
+    // Of what is inside a pod nothing matters here, and it may be written in more ways than one.
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.retain(|field, _| field == "nodeName" || field == "hostNetwork");
+        spec.insert("containers".to_owned(), json!([]));
+    }
+    put_pod(world, serde_json::from_value(object)?);
+    Ok(())
+}
+
+fn leave_pod(world: &mut World, key: &Key) {
+    Pod::store(world).remove(key);
+    PartialObjectMeta::<Pod>::store(world).remove(key);
 }
 
 fn enter_attachment(world: &mut World, object: Value) -> Result<(), serde_json::Error> {

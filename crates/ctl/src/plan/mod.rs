@@ -3,6 +3,7 @@
 //! Manifests are read and checked as the API server would; then the same code that cluster manager and agents run plans
 //! with them and without. Nothing is written anywhere.
 
+mod alike;
 mod api;
 mod compare;
 mod desk;

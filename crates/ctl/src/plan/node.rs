@@ -182,7 +182,14 @@ fn host(ledger: &mut Ledger, old: Option<&linux::Host>, new: Option<&linux::Host
         |host| &host.neighbors,
         |one| format!("neighbour {} on {} at {}", one.address, one.link, one.mac),
     );
-    let same = |one: &&linux::Link, other: &&linux::Link| (one.mtu, one.mac) == (other.mtu, other.mac);
+    let vrfs = |host: Option<&'_ linux::Host>| host.map(|host| host.vrfs.clone()).unwrap_or_default();
+    let (one, other) = (vrfs(old), vrfs(new));
+    let same = |one: &&linux::Vrf, other: &&linux::Vrf| one.table == other.table;
+    ledger.compare("host", one.iter(), other.iter(), same, |name, vrf| {
+        item(format!("VRF {name}"), json!(vrf), &vrf.why)
+    });
+    let part = |link: &linux::Link| (link.mtu, link.mac, link.vrf.clone());
+    let same = |one: &&linux::Link, other: &&linux::Link| part(one) == part(other);
     let links = |host: Option<&'_ linux::Host>| host.map(|host| host.links.clone()).unwrap_or_default();
     let (one, other) = (links(old), links(new));
     ledger.compare("host", one.iter(), other.iter(), same, |name, link| {

@@ -10,13 +10,13 @@ use underlay_api::conditions;
 use underlay_desired::ObjectRef;
 use underlay_plan::cluster::Verdict;
 use underlay_plan::node::networks::{self, Networks};
-use underlay_plan::node::{NodePlan, plan};
+use underlay_plan::node::{NodePlan, plan_without};
 use underlay_world::{Key, Local, Settings, World};
 
 use super::compare::Change;
 use super::node::{NodeDifference, compare};
 use super::settle::{Settled, settle};
-use super::{api, desk};
+use super::{alike, api, desk};
 use crate::names::some_of;
 
 /// What is to be compared.
@@ -133,13 +133,15 @@ fn nodes(
 ) -> Vec<NodeDifference> {
     let sides = [before, after].map(|side| (side, networks::find(&side.world, settings)));
     let [before, after] = &sides;
+    let alike = alike::networks((&before.0.world, &before.1), (&after.0.world, &after.1));
     let names: BTreeSet<&str> = [before, after]
         .into_iter()
         .flat_map(|(side, _)| side.world.nodes.keys().map(|key| key.name.as_str()))
         .collect();
     let names: Vec<&str> = names.into_iter().collect();
     let one = |name: &&str| {
-        let (old, new) = (node_plan(name, before, told, settings), node_plan(name, after, told, settings));
+        let (old, new) =
+            (node_plan(name, before, told, settings, &alike), node_plan(name, after, told, settings, &alike));
         compare(name, &old, new, keep)
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -153,15 +155,17 @@ fn nodes(
     })
 }
 
-fn node_plan(
+/// The plan of a node in a world at rest, without what is of these networks alone.
+pub fn node_plan(
     name: &str,
     (side, networks): &(&Settled, Networks),
     told: &BTreeMap<String, Local>,
     settings: &Settings,
+    alike: &BTreeSet<String>,
 ) -> NodePlan {
     let Some(node) = side.world.node(name) else { return NodePlan::default() };
     let local = desk::local(node, &side.world, networks, told.get(name));
-    plan(name, &side.world, settings, &local)
+    plan_without(name, &side.world, settings, &local, alike)
 }
 
 /// What is not known of nodes whose agents were not asked, or did not tell.
@@ -170,7 +174,7 @@ fn unasked(world: &World, told: &BTreeMap<String, Local>) -> Option<String> {
     let names: Vec<String> = names.filter(|name| !told.contains_key(name)).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "only annotations are known of {}: port numbers and links that are large enough are assumed",
+            "only annotations are known of {}: links that are large enough, port numbers and VRF devices are assumed",
             some_of(&names)
         )
     })

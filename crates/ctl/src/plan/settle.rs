@@ -4,17 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use underlay_api::annotations::{Annotation, NetworkId};
 use underlay_api::nad::NetworkAttachmentDefinitionSpec;
 use underlay_api::{FRRConfiguration, NetworkAttachmentDefinition};
 use underlay_desired::ObjectRef;
+use underlay_net::Family;
 use underlay_plan::cluster::advertise::{self, Advertised, is_generated};
 use underlay_plan::cluster::networks::{self, Amend, Step, Told, slices};
 use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, nodes};
 use underlay_world::slice::Origin;
-use underlay_world::{Attachment, Key, Kind, Settings, World};
+use underlay_world::{Attachment, Key, Kind, Settings, Slice, World};
 
 use super::kinds::{leave_slice, put_attachment, put_slice};
 
@@ -56,6 +58,11 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
         for (key, change) in &networks.attachments {
             take_step(&mut world, key, &change.step);
         }
+        let of_slices = slices::plan(&world);
+        busy |= !of_slices.is_empty();
+        for (key, step) in &of_slices {
+            mend_slice(&mut world, key, step);
+        }
         let advertised = advertise::plan(&world);
         busy |= write_configurations(&mut world, &advertised);
         numbers = networks.numbers;
@@ -70,7 +77,6 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
             break;
         }
     }
-    mirror_slices(&mut world);
     // Of a definition that went in the last plan nothing is said any more.
     settled.networks.retain(|object, _| definition(&mut world, object).is_some());
     Settled { world, ..settled }
@@ -135,6 +141,45 @@ fn mended(have: &Attachment, patch: &Value) -> Option<NetworkAttachmentDefinitio
     serde_json::from_value(object).ok()
 }
 
+/// Makes, mends or removes an endpoint slice.
+fn mend_slice(world: &mut World, key: &Key, step: &slices::Step) {
+    let made = match step {
+        slices::Step::Create(object) => Some(object.as_ref().clone()),
+        slices::Step::Repair { patch, .. } => {
+            world.any_slices.get(key).and_then(|have| mended_slice(have, patch))
+        }
+        slices::Step::Delete { .. } => None,
+    };
+    match made {
+        Some(object) => put_slice(world, object),
+        None => leave_slice(world, key),
+    }
+}
+
+fn mended_slice(have: &Slice, patch: &Value) -> Option<EndpointSlice> {
+    let Origin::Ours { labels, annotations, owners, .. } = &have.origin else { return None };
+    let object = EndpointSlice {
+        address_type: match have.family? {
+            Family::V4 => "IPv4".to_owned(),
+            Family::V6 => "IPv6".to_owned(),
+        },
+        endpoints: have.endpoints.clone(),
+        ports: have.ports.clone(),
+        metadata: ObjectMeta {
+            name: Some(have.key.name.clone()),
+            namespace: Some(have.key.namespace.clone()),
+            uid: Some(have.uid.clone()),
+            labels: Some(labels.clone()),
+            annotations: Some(annotations.clone()),
+            owner_references: Some(owners.clone()),
+            ..ObjectMeta::default()
+        },
+    };
+    let mut object = serde_json::to_value(object).ok()?;
+    merge(&mut object, patch);
+    serde_json::from_value(object).ok()
+}
+
 /// A merge patch, as the API server understands it.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(fields) = patch else { return *target = patch.clone() };
@@ -148,19 +193,6 @@ fn merge(target: &mut Value, patch: &Value) {
             }
         } else {
             merge(&mut target[name], value);
-        }
-    }
-}
-
-/// Makes all endpoint slices of networks anew: their names are always the same.
-fn mirror_slices(world: &mut World) {
-    let ours = world.any_slices.iter().filter(|(_, slice)| matches!(slice.origin, Origin::Ours { .. }));
-    for key in ours.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
-        leave_slice(world, &key);
-    }
-    for step in slices::plan(world).into_values() {
-        if let slices::Step::Create(object) = step {
-            put_slice(world, *object);
         }
     }
 }

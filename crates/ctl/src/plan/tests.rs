@@ -1,16 +1,21 @@
 //! Plans of manifests, without a cluster: the scenarios, and what is done to them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use underlay_api::annotations::{Annotation, PodNetworks};
-use underlay_world::{Attached, Key, Pod, Settings, World};
+use underlay_plan::node::networks;
+use underlay_world::{Key, Pod, Settings, World};
 
+use super::alike;
 use super::compare::{Action, Change};
 use super::files::{Document, Origin};
+use super::node::{NodeDifference, compare};
 use super::outlook::{Case, Fate, FileObject, Outlook};
-use super::{files, from_files, kinds, manifest, screen, settle, text};
+use super::settle::Settled;
+use super::{files, from_files, kinds, manifest, outlook, screen, settle, text};
 
 fn scenario(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(name).join("world")
@@ -152,8 +157,8 @@ fn a_network_that_goes_takes_everything_with_it() {
         let mut pod = Pod::clone(&world.pods[&key]);
         pod.networks = Some(PodNetworks::decode(networks).expect("networks"));
         world.pods.insert(key.clone(), Arc::new(pod));
-        let attached =
-            Attached::To { uid: String::new(), networks: vec![("red-web/red".to_owned(), Vec::new())] };
+        let networks = vec![("red-web/red".to_owned(), vec!["10.200.0.3".parse().expect("an address")])];
+        let attached = underlay_world::Attached::To { uid: "red-web-shop".to_owned(), networks };
         world.attached.insert(key, Arc::new(attached));
         delete(world);
     });
@@ -219,5 +224,76 @@ fn tables_tell_what_is_refused_and_how_much_changes() {
         ["1 object is refused", "the API server would not take it: spec: no", "Node: 3 new", "node-b  +"]
     {
         assert!(shown.contains(text), "{text:?} in {shown}");
+    }
+}
+
+/// Something that is done to a world.
+type Edit = Box<dyn Fn(&mut World)>;
+
+/// Changes of many kinds, each with a name.
+fn changes() -> Vec<(&'static str, Edit)> {
+    let entering = |object: Value| -> Edit {
+        Box::new(move |world: &mut World| {
+            let known = kinds::all();
+            let wishes = manifest::sort_out(vec![written(object.clone())], &known, "").expect("manifests");
+            let wish = &wishes.objects[0];
+            wish.known.enter(world, wish.value.clone()).expect("an object");
+        })
+    };
+    let pod = |namespace: &str, node: &str| {
+        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "new", "namespace": namespace, "uid": "n" },
+                "spec": { "nodeName": node, "containers": [] } })
+    };
+    let service = |namespace: &str| {
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "new", "namespace": namespace },
+                "spec": { "clusterIPs": ["172.16.1.9"], "ports": [{ "port": 80 }] } })
+    };
+    let labelled = |labels: Value| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "blue", "labels": labels } });
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "node-d", "uid": "d", "annotations": {
+        "k8s.ovn.org/node-chassis-id": "d", "k8s.ovn.org/node-encap-ips": "[\"172.18.0.9\"]",
+    } } });
+    vec![
+        ("a network nobody has", entering(network("green", "10.201.0.0/16"))),
+        ("a pod of a tenant's", entering(pod("red-web", "node-c"))),
+        ("a pod of the default network", entering(pod("default", "node-b"))),
+        ("a service of a tenant's", entering(service("blue"))),
+        ("a service for all", entering(service("default"))),
+        ("a namespace that leaves its network", entering(labelled(json!({ "tenant": "red" })))),
+        (
+            "a namespace that goes to another network",
+            entering(labelled(json!({ "tenant": "red", "k8s.ovn.org/primary-user-defined-network": "" }))),
+        ),
+        ("one more node", entering(node)),
+        ("a node less", Box::new(|world| _ = world.nodes.remove(&Key::cluster("node-b")))),
+    ]
+}
+
+/// What differs on every node, with or without leaving out what is alike.
+fn nodes_planned(before: &Settled, after: &Settled, leave_out: bool) -> Vec<NodeDifference> {
+    let (settings, told) = (Settings::default(), BTreeMap::new());
+    let sides = [before, after].map(|side| (side, networks::find(&side.world, &settings)));
+    let [before, after] = &sides;
+    let mut alike = alike::networks((&before.0.world, &before.1), (&after.0.world, &after.1));
+    if !leave_out {
+        alike.clear();
+    }
+    let names: BTreeSet<&Key> = before.0.world.nodes.keys().chain(after.0.world.nodes.keys()).collect();
+    let one = |key: &Key| {
+        let plan = |side| outlook::node_plan(&key.name, side, &told, &settings, &alike);
+        compare(&key.name, &plan(before), plan(after), usize::MAX)
+    };
+    names.into_iter().map(one).collect()
+}
+
+#[test]
+fn what_is_left_out_as_alike_is_alike() {
+    let settings = Settings::default();
+    let before = settle::settle(tenants_at_rest(), &settings);
+    for (name, change) in changes() {
+        let mut world = tenants_at_rest();
+        change(&mut world);
+        let after = settle::settle(world, &settings);
+        let whole = nodes_planned(&before, &after, false);
+        assert_eq!(nodes_planned(&before, &after, true), whole, "{name}");
     }
 }

@@ -19,6 +19,7 @@ mod changes;
 mod isolation;
 mod removal;
 mod tenants;
+mod told;
 
 use std::time::Instant;
 
@@ -34,6 +35,9 @@ const STEPS: &[Step] = &[
     ("the API server answers, by address and by name", tenants::the_api_server_answers),
     ("pods leave with the node's address", tenants::pods_leave_with_the_nodes_address),
     ("nothing crosses between networks", isolation::nothing_crosses),
+    ("status has all networks", told::status_has_all_networks),
+    ("explain follows a tenant's pod", told::explain_follows_a_tenants_pod),
+    ("plan agrees with what is there", told::plan_agrees_with_what_is_there),
     ("neighbours come and go", changes::neighbours_come_and_go),
 ];
 
