@@ -116,7 +116,7 @@ pub fn network(facts: &Facts, definition: &Definition) -> Chain {
     links.extend(on_nodes(facts, definition));
     let carried = facts.carried(definition);
     let pods: usize = carried.values().flatten().map(|told| told.pods).sum();
-    let conclusion = format!("{} in {} are on it", count(pods, "pod"), count(attachments.len(), "namespace"));
+    let conclusion = format!("it has {} in {}", count(pods, "pod"), count(attachments.len(), "namespace"));
     Chain::new(format!("network {}", title(definition)), links, conclusion)
 }
 

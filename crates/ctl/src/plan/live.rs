@@ -19,6 +19,7 @@ use underlay_world::{Kind, Settings, World};
 use super::kinds::{put, put_attachment, put_pod, put_slice};
 use super::manifest::{Wish, Wishes, applied, says_the_same};
 use super::outlook::{Case, Fate, FileObject};
+use super::settle::settle;
 use super::{broken_rules, enter};
 use crate::cluster::facts::Agent;
 use crate::cluster::{agents, list, patiently, refused};
@@ -55,6 +56,8 @@ pub async fn read(
         .try_collect()
         .await?;
     steps.finish();
+    // What the cluster manager has not done yet is none of the files' doing.
+    case.before = settle(case.before, &case.settings).world;
     case.after = case.before.clone();
     for (wish, live) in wishes.objects.iter().zip(live) {
         let object = if delete {

@@ -67,17 +67,25 @@ metadata: {{ name: {name}, labels: {{ tenant: {name}, k8s.ovn.org/primary-user-d
 "
         )
     };
-    let same = lab.file("same.yaml", "{ apiVersion: v1, kind: Namespace, metadata: { name: red } }");
-    let plan = |file: &std::path::Path, more: &[&str]| {
-        let file = file.to_string_lossy().into_owned();
-        json(&desk(lab, &[&["plan", "--cluster", "--output", "json", "--filename", &file], more].concat()))
+    let namespace = |labels: &str| {
+        format!("{{ apiVersion: v1, kind: Namespace, metadata: {{ name: red, labels: {{ {labels} }} }} }}")
     };
-    let told = plan(&same, &[]);
+    let labels = "tenant: red, k8s.ovn.org/primary-user-defined-network: ''";
+    let same = lab.file("same.yaml", &namespace(labels));
+    let plan = |file: &std::path::Path| {
+        let file = file.to_string_lossy().into_owned();
+        json(&desk(lab, &["plan", "--cluster", "--output", "json", "--filename", &file]))
+    };
+    let told = plan(&same);
     assert_eq!((&told["api"], &told["nodes"]), (&Value::Array(vec![]), &Value::Array(vec![])), "{told}");
     assert_eq!(told["notes"], Value::Array(vec![]), "every agent told of its node");
 
+    // A label that the manifest had and has no longer goes, and the network with it, if no pod were there.
+    let told = plan(&lab.file("apart.yaml", &namespace("tenant: none")));
+    assert!(told["others"].to_string().contains("network in use by the following pods"), "{told}");
+
     let grey = lab.file("grey.yaml", &network("grey"));
-    let told = plan(&grey, &[]);
+    let told = plan(&grey);
     for node in ["control", "worker1", "worker2"] {
         let nodes = told["nodes"].as_array().into_iter().flatten();
         let changes = nodes.filter(|one| one["node"] == node).filter_map(|one| one["changes"].as_array());
