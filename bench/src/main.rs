@@ -85,7 +85,7 @@ const BENCHMARKS: &[Benchmark] = &[
     },
     Benchmark {
         name: "plan",
-        about: "the plan for 3,000 nodes with 1,000 networks: all at once, nothing new, one more",
+        about: "the plan for 3,000 nodes with 1,000 networks, and for 50,000 endpoints: all at once, nothing new, one more",
         run: plan::run,
     },
 ];

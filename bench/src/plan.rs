@@ -1,23 +1,27 @@
-//! How long the plan of a large cluster takes: 3,000 nodes with 1,000 networks of tenants. No program runs; what is
-//! planned is put on record as the API server would.
+//! How long the plan of a large cluster takes: 3,000 nodes with 1,000 networks of tenants, and a service in each with 50
+//! pods. No program runs; what is planned is put on record as the API server would.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1;
+use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
 use underlay_api::ClusterUserDefinedNetwork;
-use underlay_plan::cluster::networks::{NetworksPlan, Numbers, Step};
+use underlay_plan::cluster::networks::{NetworksPlan, Numbers, Step, slices};
 use underlay_plan::cluster::{NodesPlan, networks, nodes};
 use underlay_world::kind::key_of;
-use underlay_world::{AnyAttachment, Attachment, Kind, Settings, World};
+use underlay_world::slice::{MANAGED_BY, SOURCES};
+use underlay_world::{AnyAttachment, AnySlice, Attachment, Kind, Settings, World};
 
 use crate::Bench;
 use crate::figures::{Figures, millis};
 
 const NODES: usize = 3000;
 const NETWORKS: usize = 1000;
+/// Pods of each tenant.
+const PODS: usize = 50;
 
 /// All at once, nothing more, one more.
 pub fn run(bench: &Bench) -> Result<Value> {
@@ -38,7 +42,63 @@ pub fn run(bench: &Bench) -> Result<Value> {
     network(&mut world, NETWORKS)?;
     let (_, given) = turn(bench, &mut figures, "one network more", &mut world)?;
     ensure!(given.given.len() == NODES, "{} nodes have a part of the new network", given.given.len());
+    endpoints(bench, &mut figures, &mut world)?;
     Ok(serde_json::to_value(figures)?)
+}
+
+/// The endpoints of all services: all at once, nothing more, one pod with another address.
+fn endpoints(bench: &Bench, figures: &mut Figures, world: &mut World) -> Result<()> {
+    for number in 1..=NETWORKS {
+        service(world, number)?;
+    }
+    let all = timed(bench, figures, "everything new", || slices::plan(world))?;
+    ensure!(all.len() == NETWORKS, "{} services have endpoints", all.len());
+    for (key, step) in all {
+        let slices::Step::Create(object) = step else { continue };
+        AnySlice::store(world).extend(AnySlice(*object).read().map(|record| (key, record)));
+    }
+    let none = timed(bench, figures, "nothing new", || slices::plan(world))?;
+    ensure!(none.is_empty(), "nothing new, and yet something to write");
+    pod(world, 1, 0, 200)?;
+    let one = timed(bench, figures, "one pod", || slices::plan_within(world, ["tenant-0001"]))?;
+    ensure!(one.len() == 1, "{} slices have the pod", one.len());
+    Ok(())
+}
+
+fn timed<T>(bench: &Bench, figures: &mut Figures, what: &str, plan: impl FnOnce() -> T) -> Result<T> {
+    bench.interrupt.check()?;
+    let began = Instant::now();
+    let planned = plan();
+    figures.tell(format!("endpoints, {what}"), millis(began.elapsed()), "ms");
+    Ok(planned)
+}
+
+/// A pod of a tenant, at this place of its subnet.
+fn pod(world: &mut World, tenant: usize, number: usize, place: usize) -> Result<()> {
+    let namespace = format!("tenant-{tenant:04}");
+    let part = json!({ "ip_addresses": [format!("10.64.0.{place}/24")], "mac_address": "0a:58:0a:40:00:02" });
+    let networks = json!({ format!("{namespace}/{namespace}"): part }).to_string();
+    let name = format!("pod-{number}");
+    let metadata = json!({
+        "name": name, "namespace": namespace, "uid": format!("uid-{namespace}-{name}"),
+        "annotations": { "k8s.ovn.org/pod-networks": networks },
+    });
+    put::<PartialObjectMeta<v1::Pod>>(world, json!({ "metadata": metadata }))
+}
+
+/// A service of a tenant with its pods, as the cluster's controller tells of them.
+fn service(world: &mut World, tenant: usize) -> Result<()> {
+    let namespace = format!("tenant-{tenant:04}");
+    let mut endpoints = Vec::new();
+    for number in 0..PODS {
+        pod(world, tenant, number, number + 2)?;
+        let name = format!("pod-{number}");
+        let target = json!({ "kind": "Pod", "name": name, "uid": format!("uid-{namespace}-{name}") });
+        endpoints.push(json!({ "addresses": ["10.244.0.2"], "nodeName": "node-0000", "targetRef": target }));
+    }
+    let labels = json!({ MANAGED_BY: SOURCES[0], "kubernetes.io/service-name": "web" });
+    let metadata = json!({ "name": "web", "namespace": namespace, "labels": labels });
+    put::<AnySlice>(world, json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": endpoints }))
 }
 
 /// Plans, and puts what was planned on record.

@@ -32,6 +32,7 @@ use underlay_world::{Key, Kind, Settings, World};
 
 use crate::args::Args;
 use crate::edges::{Edges, Targets};
+use crate::metrics::NetworkMetrics;
 use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::Speaker;
@@ -65,6 +66,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let turns = Histogram::new(TURNS);
     registry.register("underlay_turn_seconds", "Duration of a turn, without what edges do", turns.clone());
     let writer = Writer::register(AGENT_MANAGER, &mut registry);
+    let networks = NetworkMetrics::register(&mut registry);
 
     let targets = targets(&args, client.clone(), writer)?;
     let (northbound, switch) = (targets.northbound.clone(), targets.switch.clone());
@@ -84,6 +86,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         outline: outlined,
         edges: edges.states().into_iter().chain(speaker.as_ref().map(|own| ("frr", own.state()))).collect(),
         frr_sockets: underlay_frr::Frr::default().sockets,
+        seen: seen.clone(),
+        settings: settings.clone(),
     };
     let server = cni::Server {
         pods: placed,
@@ -113,6 +117,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         outline,
         waiting,
         opened: Arc::default(),
+        networks,
         told: BTreeMap::new(),
         assigned: BTreeMap::new(),
         turns,
@@ -198,6 +203,8 @@ struct Agent {
     waiting: watch::Sender<Option<String>>,
     /// Whether the container runtime was told that pods can start.
     opened: Arc<AtomicBool>,
+    /// Counts user-defined networks.
+    networks: NetworkMetrics,
     /// What user-defined networks wait for, as it was told last.
     told: BTreeMap<String, String>,
     /// Addresses that pods were given, kept until the pods are gone.
@@ -270,6 +277,7 @@ impl Agent {
             return;
         };
         self.tell_waiting(&zone.waiting);
+        self.networks.count(zone.carried.len(), zone.waiting.len());
         let placed = Arc::new(zone.pods.clone());
         self.assigned = assigned(&placed);
         let node = world.node(&self.args.node_name);
@@ -277,6 +285,8 @@ impl Agent {
             subnets: node.map(|node| node.subnets_in(DEFAULT_NETWORK).to_vec()).unwrap_or_default(),
             advertised: zone.advertised,
             learned: std::mem::take(&mut zone.learned),
+            carried: std::mem::take(&mut zone.carried),
+            waiting: std::mem::take(&mut zone.waiting),
         }));
         self.edges.publish(zone);
         let first = self.pods.send_replace(Some(placed)).is_none();

@@ -11,6 +11,7 @@ mod cni;
 mod edges;
 mod grace;
 mod install;
+mod metrics;
 mod records;
 mod remembered;
 mod report;

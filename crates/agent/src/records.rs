@@ -8,7 +8,7 @@ use kube::{Api, Client};
 use underlay_api::annotations::{Annotation, PodNetworks};
 use underlay_plan::node::addresses::Placed;
 use underlay_runtime::edge::Report;
-use underlay_runtime::objects::{WriteError, Writer};
+use underlay_runtime::objects::{Basis, WriteError, Writer};
 use underlay_world::Key;
 
 /// Writes at once, so that a burst of pods does not stand in line.
@@ -45,7 +45,7 @@ pub async fn write_node(
         return Ok(Report::default());
     }
     let api: Api<Node> = Api::all(client.clone());
-    writer.annotate(&api, name, &record.uid, &record.annotations).await?;
+    writer.annotate(&api, name, Basis::identity(&record.uid), &record.annotations).await?;
     Ok(Report { changes: 1 })
 }
 
@@ -63,7 +63,7 @@ pub async fn write_pods(
         let (uid, text) = record;
         let api: Api<Pod> = Api::namespaced(client.clone(), &key.namespace);
         let annotations = BTreeMap::from([(PodNetworks::KEY.to_owned(), Some(text.clone()))]);
-        match writer.annotate(&api, &key.name, uid, &annotations).await {
+        match writer.annotate(&api, &key.name, Basis::identity(uid), &annotations).await {
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
             _ => Ok((key.clone(), record.clone())),
         }

@@ -5,6 +5,7 @@
 
 mod speaker;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,9 +17,11 @@ use underlay_plan::node::imports::Learned;
 use underlay_runtime::admin;
 use underlay_runtime::edge::EdgeState;
 use underlay_runtime::report::{
-    AgentReport, EdgeReport, NextHop, PlanReport, PodReport, Question, RouteReport,
+    AgentReport, EdgeReport, Inputs, NetworkReport, NextHop, PlanReport, PodReport, Question, RouteReport,
 };
-use underlay_world::Key;
+use underlay_world::{Key, Settings};
+
+use crate::surroundings::Seen;
 
 /// What of the newest plan is told, besides its pods.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +32,10 @@ pub struct Outline {
     pub advertised: bool,
     /// What became of the routes that BGP brought.
     pub learned: Vec<Learned>,
+    /// The node's subnets of user-defined networks that it carries, by name.
+    pub carried: BTreeMap<String, Vec<IpNet>>,
+    /// What the other user-defined networks wait for, by name.
+    pub waiting: BTreeMap<String, String>,
 }
 
 /// Tells.
@@ -46,6 +53,10 @@ pub struct Reporter {
     pub edges: Vec<(&'static str, watch::Receiver<EdgeState>)>,
     /// Where FRR's daemons have their sockets.
     pub frr_sockets: PathBuf,
+    /// What the node sees of itself.
+    pub seen: watch::Receiver<Option<Seen>>,
+    /// What the agent was told at its start.
+    pub settings: Settings,
 }
 
 impl Reporter {
@@ -80,7 +91,14 @@ impl Reporter {
             plan: outline.zip(placed).map(|(outline, placed)| summary(&outline, &placed)),
             routes,
             speaker,
+            inputs: question.local.then(|| self.inputs()).flatten(),
         }
+    }
+
+    /// What plans are made from; nothing before the node has seen itself.
+    fn inputs(&self) -> Option<Inputs> {
+        let seen = self.seen.borrow();
+        Some(Inputs { local: seen.as_ref()?.local.clone(), settings: self.settings.clone() })
     }
 }
 
@@ -97,7 +115,23 @@ fn summary(outline: &Outline, placed: &Placed) -> PlanReport {
         address_problem: placed.problems.iter().next().map(|(key, problem)| format!("{key}: {problem}")),
         learned: outline.learned.len(),
         imported: outline.learned.iter().filter(|route| route.refused.is_none()).count(),
+        networks: networks(outline, placed),
     }
+}
+
+/// User-defined networks: those that are carried, with their pods, and what the others wait for.
+fn networks(outline: &Outline, placed: &Placed) -> BTreeMap<String, NetworkReport> {
+    let mut networks: BTreeMap<String, NetworkReport> = BTreeMap::new();
+    for (name, subnets) in &outline.carried {
+        networks.entry(name.clone()).or_default().subnets.clone_from(subnets);
+    }
+    for (name, what) in &outline.waiting {
+        networks.entry(name.clone()).or_default().waiting = Some(what.clone());
+    }
+    for own in placed.pods.values().filter_map(|pod| pod.primary.as_ref()) {
+        networks.entry(own.network.clone()).or_default().pods += 1;
+    }
+    networks
 }
 
 fn pod(placed: &Placed, name: &str) -> Option<PodReport> {
@@ -107,11 +141,16 @@ fn pod(placed: &Placed, name: &str) -> Option<PodReport> {
         return Some(PodReport { problem: Some(problem.clone()), ..PodReport::default() });
     }
     let pod = placed.pods.get(&key)?;
+    let own = pod.primary.as_ref();
     Some(PodReport {
         uid: pod.uid.clone(),
         addresses: pod.network.addresses.iter().map(IpNet::addr).collect(),
         recorded: pod.record.is_none(),
         problem: None,
+        locked: pod.locked(),
+        network: own.map(|own| own.network.clone()),
+        own_addresses: own.into_iter().flat_map(|own| &own.part.addresses).map(IpNet::addr).collect(),
+        waiting: pod.waiting.clone(),
     })
 }
 

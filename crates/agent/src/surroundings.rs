@@ -48,6 +48,7 @@ pub async fn watch(kernel: Kernel, switch: Client, seen: watch::Sender<Option<Se
 async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Seen>>) -> Result<(), Fault> {
     let mut events = Box::pin(kernel.watch_without(is_host_interface).await?);
     let mut changes = switch.subscribe();
+    let has_vrf = kernel.has_vrf().await?;
     let mut around = kernel.surroundings().await?;
     let mut replica: Option<std::sync::Arc<Replica>> = None;
     let (mut grace, sockets) = (Grace::default(), underlay_frr::Frr::default().sockets);
@@ -77,6 +78,7 @@ async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Se
         }
         let Some(replica) = &replica else { continue };
         let mut local = local(replica, &around);
+        local.has_vrf = has_vrf;
         local.learned = grace.given(local.learned, grace::settles(&sockets), Instant::now());
         // Ports of pods come and go all the time, and change nothing here.
         seen.send_if_modified(|seen| {
@@ -111,6 +113,7 @@ fn local(switch: &Replica, around: &Surroundings) -> Local {
         next_hops: gateways.map(|(gateway, _)| *gateway).collect(),
         learned: learned(around),
         assigned: BTreeMap::new(),
+        has_vrf: false,
         bridge,
     }
 }

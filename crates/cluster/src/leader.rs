@@ -2,8 +2,11 @@
 //!
 //! Nodes come first and alone need no definitions of other kinds: a cluster whose networks or advertisements cannot be
 //! watched yet still gives its nodes their place. Networks are planned once all is known of them: what is missing then
-//! is missing. What was written to a node counts from then on, even before its echo is heard:
-//! otherwise two plans in a row could give one subnet to two nodes.
+//! is missing. What was written to a node counts from then on, even before its echo is heard: otherwise two plans in a
+//! row could give one subnet to two nodes.
+//!
+//! Pods and endpoint slices change all the time, and no plan but that of endpoint slices depends on them, mostly: when
+//! nothing else is new, only that one is made again, and only for the namespaces they are in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,6 +14,7 @@ use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
+use kube::runtime::watcher;
 use kube::{Api, Client};
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
@@ -18,16 +22,17 @@ use underlay_api::{
     BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
     UserDefinedNetwork,
 };
-use underlay_plan::cluster::networks::Parts;
+use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::{
     ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
-use underlay_runtime::objects::{WriteError, Writer};
+use underlay_runtime::objects::{Basis, WriteError, Writer};
 use underlay_runtime::pace::Pace;
 use underlay_runtime::turn::{Feeds, Turn};
-use underlay_world::{AnyAttachment, Key, Kind, Settings, World};
+use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
+use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, World};
 
 use crate::metrics::Metrics;
 use crate::view::View;
@@ -66,6 +71,18 @@ const OF_NETWORKS: [&str; 5] = [
     Pod::NAME,
 ];
 
+/// What has to be listed to plan the endpoint slices of networks.
+const OF_SLICES: [&str; 4] = [AnyAttachment::NAME, Namespace::NAME, Pod::NAME, AnySlice::NAME];
+
+/// What is new.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    /// Endpoints in these namespaces may be others now, and nothing else.
+    Endpoints(BTreeSet<String>),
+    /// Anything may be another now.
+    Anything,
+}
+
 /// What a turn came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -99,8 +116,8 @@ pub struct Leader {
     pub(crate) tools: Tools,
     feeds: Feeds,
     pub(crate) world: World,
-    /// Written to nodes and not heard of yet, with the time of writing.
-    unheard: BTreeMap<String, (Given, Instant)>,
+    /// Written to nodes and not heard of yet.
+    unheard: BTreeMap<String, Unheard>,
     /// The nodes that the last plan was made from.
     planned: BTreeMap<Key, Arc<underlay_world::Node>>,
     /// Whether this turn has written what the next one builds on.
@@ -109,12 +126,21 @@ pub struct Leader {
     told: Vec<Problem>,
     /// Failures that were told and still last.
     complaints: BTreeSet<String>,
+    /// Whether a write of this turn failed for another reason than that somebody else was faster.
+    failed: bool,
     /// Advertisements that have series in the metrics.
     pub(crate) measured: BTreeSet<String>,
     /// The numbers of networks in the last plan: they count before their echo is heard.
     numbers: Numbers,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
+}
+
+/// What was written to a node and not heard of yet.
+struct Unheard {
+    given: Given,
+    version: Version,
+    written: Instant,
 }
 
 impl Leader {
@@ -134,7 +160,8 @@ impl Leader {
             .with_optional(UserDefinedNetwork::NAME, feed::everything::<UserDefinedNetwork>(client))
             .with_optional(AnyAttachment::NAME, feed::everything::<AnyAttachment>(client))
             .with(Namespace::NAME, feed::everything::<Namespace>(client))
-            .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING));
+            .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING))
+            .with(AnySlice::NAME, feed::watch::<AnySlice>(Api::all(client.clone()), managed_slices()));
         Self {
             tools,
             feeds,
@@ -144,6 +171,7 @@ impl Leader {
             moved: false,
             told: Vec::new(),
             complaints: BTreeSet::new(),
+            failed: false,
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
             waits_for_pods: true,
@@ -158,32 +186,38 @@ impl Leader {
             self.tools.view.lead(self.feeds.waiting());
             let news = self.wait(again).await;
             self.tools.view.lead(self.feeds.waiting());
-            if !news || !self.feeds.has_listed(Node::NAME) {
-                continue;
-            }
+            let Some(news) = news.filter(|_| self.feeds.has_listed(Node::NAME)) else { continue };
             let began = Instant::now();
-            let outcome = self.turn().await;
-            debug!(?outcome, took = ?began.elapsed(), "a turn");
-            self.tools.metrics.turn(began.elapsed(), outcome == Outcome::Failed);
-            if outcome != Outcome::Failed {
+            self.failed = false;
+            let outcome = match &news {
+                News::Endpoints(namespaces) => self.turn_of_slices(namespaces).await,
+                News::Anything => self.turn().await,
+            };
+            debug!(?news, ?outcome, took = ?began.elapsed(), "a turn");
+            let whole = news == News::Anything;
+            // Who was outrun does not wait longer each time: he would be outrun again.
+            if whole && !self.failed {
                 pace.rest();
                 self.complaints.clear();
             }
-            again = (outcome == Outcome::Failed).then(|| Instant::now() + pace.wait());
+            // A smaller turn does not put off what a larger one has to do again.
+            let larger = again.filter(|_| !whole);
+            again = larger.or_else(|| (outcome == Outcome::Failed).then(|| Instant::now() + pace.wait()));
+            self.tools.metrics.turn(began.elapsed(), self.failed, again.is_some());
             if outcome == Outcome::Moved {
                 self.feeds.ask_again(Node::NAME);
             }
         }
     }
 
-    /// Waits for something new, for the time to try again, or for an echo to be overdue. False if it was nothing that
+    /// Waits for something new, for the time to try again, or for an echo to be overdue. Nothing if it was nothing that
     /// a plan depends on.
-    async fn wait(&mut self, again: Option<Instant>) -> bool {
+    async fn wait(&mut self, again: Option<Instant>) -> Option<News> {
         let nodes = u32::try_from(self.world.nodes.len()).unwrap_or(u32::MAX);
         let lull = LULL_PER_NODE.saturating_mul(nodes).min(LONGEST_LULL);
         self.feeds.wait_for_lull(&OF_ADVERTISEMENTS, lull);
         self.feeds.wait_for_lull(&OF_NETWORKS, lull.max(SHORTEST_LULL_OF_NETWORKS));
-        let overdue = self.unheard.values().map(|(_, written)| *written + ECHO).min();
+        let overdue = self.unheard.values().map(|unheard| unheard.written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {
                 Some(time) => sleep_until(time).await,
@@ -191,31 +225,28 @@ impl Leader {
             }
         };
         tokio::select! {
-            turn = self.feeds.next(&mut self.world) => self.matters(&turn),
-            () = time => true,
+            turn = self.feeds.next(&mut self.world) => self.news(turn),
+            () = time => Some(News::Anything),
         }
     }
 
-    /// What we wrote to nodes ourselves is no news, but what the next step builds on. Pods come and go all the time;
-    /// that matters only where a network waits for it.
-    fn matters(&mut self, turn: &Turn) -> bool {
-        debug!(changed = ?turn.changed, "news");
-        let (node, pod) = (turn.changed.contains(Node::NAME), turn.changed.contains(Pod::NAME));
-        let others = turn.changed.iter().any(|kind| ![Node::NAME, Pod::NAME].contains(kind));
-        let unchanged = turn.changed.is_empty();
-        self.moved || unchanged || others || (pod && self.waits_for_pods) || (node && self.nodes_differ())
+    /// What a turn of the watches means. What we wrote to nodes ourselves is no news, but what the next step builds on.
+    fn news(&mut self, turn: Turn) -> Option<News> {
+        if self.moved || (turn.changed.contains(Node::NAME) && self.nodes_differ()) {
+            return Some(News::Anything);
+        }
+        news(turn, self.waits_for_pods)
     }
 
     /// Whether nodes are others than those planned with, but for what we wrote to them.
     fn nodes_differ(&mut self) -> bool {
         let (planned, nodes) = (&self.planned, &self.world.nodes);
         let made =
-            |name: &str, old, new| self.unheard.get(name).is_some_and(|(given, _)| given.made(old, new));
+            |name: &str, old, new| self.unheard.get(name).is_some_and(|unheard| unheard.given.made(old, new));
         let pairs = || planned.iter().zip(nodes);
         let same = planned.len() == nodes.len()
-            && pairs().all(|((key, old), (other, new))| {
-                key == other && (Arc::ptr_eq(old, new) || made(&key.name, old, new))
-            });
+            && pairs()
+                .all(|((key, old), (other, new))| key == other && (old == new || made(&key.name, old, new)));
         if same {
             self.planned = self.world.nodes.clone();
             self.forget_heard();
@@ -237,6 +268,10 @@ impl Leader {
             plan.networks = networks.told;
             plan.attachments = networks.attachments;
         }
+        if self.knows_slices() {
+            plan.slices = slices::plan(&self.world);
+            done &= self.write_slices(&plan.slices).await;
+        }
         if self.feeds.know(&OF_ADVERTISEMENTS) {
             let advertised = advertise::plan(&self.known());
             done &= self.write_advertised(&advertised).await;
@@ -249,6 +284,21 @@ impl Leader {
             (true, true) => Outcome::Moved,
             (true, false) => Outcome::Settled,
         }
+    }
+
+    /// A turn in which nothing but endpoints in these namespaces can be others.
+    async fn turn_of_slices(&mut self, namespaces: &BTreeSet<String>) -> Outcome {
+        if !self.knows_slices() {
+            return Outcome::Settled;
+        }
+        let steps = slices::plan_within(&self.world, namespaces.iter().map(String::as_str));
+        let done = self.write_slices(&steps).await;
+        self.tools.view.slices(steps);
+        if done { Outcome::Settled } else { Outcome::Failed }
+    }
+
+    fn knows_slices(&self) -> bool {
+        OF_SLICES.iter().all(|kind| self.feeds.has_listed(kind))
     }
 
     fn plan_networks(&mut self, known: &World) -> Option<NetworksPlan> {
@@ -265,8 +315,11 @@ impl Leader {
     fn known(&mut self) -> World {
         self.forget_heard();
         let mut known = self.world.clone();
-        for (name, (given, _)) in &self.unheard {
+        for (name, Unheard { given, version, .. }) in &self.unheard {
             given.record(name, &mut known);
+            if let Some(node) = known.nodes.get_mut(&Key::cluster(name)) {
+                Arc::make_mut(node).version = version.clone();
+            }
         }
         known
     }
@@ -275,7 +328,7 @@ impl Leader {
     fn forget_heard(&mut self) {
         let now = Instant::now();
         let nodes = &self.world.nodes;
-        self.unheard.retain(|name, (given, written)| {
+        self.unheard.retain(|name, Unheard { given, written, .. }| {
             let node = nodes.get(&Key::cluster(name));
             now < *written + ECHO && node.is_some_and(|node| node.uid == given.uid && !given.is_on(node))
         });
@@ -290,20 +343,27 @@ impl Leader {
         self.tell(problems).await;
         let (api, writer) = (Api::<Node>::all(self.tools.client.clone()), &self.tools.writer);
         let requests = stream::iter(&given).map(async |(name, given)| {
-            (name, given, writer.annotate(&api, name, &given.uid, &given.annotations).await)
+            let node = known.node(name).map(AsRef::as_ref);
+            let still = |now: &Node| node.is_some_and(|node| has_same_place(node, now));
+            let basis = match node {
+                Some(node) => Basis::version(&given.uid, &node.version, &still),
+                None => Basis::identity(&given.uid),
+            };
+            (name, given, writer.annotate(&api, name, basis, &given.annotations).await)
         });
         let results: Vec<_> = requests.buffer_unordered(AT_ONCE).collect().await;
         let mut done = true;
         for (name, given, result) in results {
             match result {
-                Ok(_) => {
+                Ok(node) => {
                     info!(node = name, annotations = ?given.annotations.keys(), "a node has its place");
-                    let earlier = self.unheard.remove(name).map(|(earlier, _)| earlier);
-                    self.unheard.insert(name.clone(), (given.after(earlier), Instant::now()));
+                    let given = given.after(self.unheard.remove(name).map(|earlier| earlier.given));
+                    let (version, written) = (Version::of(&node), Instant::now());
+                    self.unheard.insert(name.clone(), Unheard { given, version, written });
                     self.moved = true;
                 }
-                // It is gone, or another one by now: the watch will tell.
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                // It is gone: the watch will tell.
+                Err(error) if error.is_not_found() => {}
                 Err(error) => {
                     self.complain(&error);
                     done = false;
@@ -313,8 +373,13 @@ impl Leader {
         (given, done)
     }
 
-    /// Tells of a failure once, however often it is tried again.
+    /// Tells of a failure once, however often it is tried again. That somebody else was faster is none: it is known soon,
+    /// and decided anew.
     pub(crate) fn complain(&mut self, error: &WriteError) {
+        if error.is_conflict() {
+            return;
+        }
+        self.failed = true;
         let text = error.to_string();
         if !self.complaints.contains(&text) {
             warn!(error = text, "a write failed; trying again");
@@ -337,5 +402,56 @@ impl Leader {
             self.tools.events.warn(&object, "Allocate", problem.reason, &problem.message).await;
         }
         self.told = problems;
+    }
+}
+
+/// Whether a node still has on record what it had when it was decided what to give it.
+fn has_same_place(known: &underlay_world::Node, now: &Node) -> bool {
+    let now = underlay_world::Node::read(now);
+    (known.id, known.transit, &known.subnets) == (now.id, now.transit, &now.subnets)
+}
+
+/// The endpoint slices that matter here: the cluster's own and ours.
+fn managed_slices() -> watcher::Config {
+    let managers = [&SOURCES[..], &[OURS]].concat().join(",");
+    watcher::Config::default().labels(&format!("{MANAGED_BY} in ({managers})"))
+}
+
+/// What a turn of the watches means in which no node is another. Pods matter to other plans only where a network waits
+/// for them to end.
+fn news(mut turn: Turn, waits_for_pods: bool) -> Option<News> {
+    let only_nodes = turn.changed.remove(Node::NAME) && turn.changed.is_empty();
+    let small = |kind: &&str| *kind == AnySlice::NAME || (*kind == Pod::NAME && !waits_for_pods);
+    if only_nodes {
+        None
+    } else if turn.changed.is_empty() || turn.anywhere || !turn.changed.iter().all(small) {
+        Some(News::Anything)
+    } else {
+        Some(News::Endpoints(turn.namespaces))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_and_slices_alone_are_no_reason_to_plan_everything() {
+        let turn = |kinds: &[&'static str], anywhere| Turn {
+            changed: kinds.iter().copied().collect(),
+            namespaces: BTreeSet::from(["red".to_owned()]),
+            anywhere,
+            ready: true,
+        };
+        let small = Some(News::Endpoints(BTreeSet::from(["red".to_owned()])));
+        assert_eq!(news(turn(&[Pod::NAME, AnySlice::NAME], false), false), small);
+        assert_eq!(news(turn(&[Pod::NAME, Node::NAME], false), false), small, "an echo beside them");
+        assert_eq!(news(turn(&[AnySlice::NAME], false), true), small);
+        let all = Some(News::Anything);
+        assert_eq!(news(turn(&[Pod::NAME], false), true), all, "a network waits for them");
+        assert_eq!(news(turn(&[Pod::NAME, Namespace::NAME], false), false), all);
+        assert_eq!(news(turn(&[Pod::NAME], true), false), all, "it may be anywhere");
+        assert_eq!(news(turn(&[], false), false), all, "a kind was listed for the first time");
+        assert_eq!(news(turn(&[Node::NAME], false), false), None, "an echo alone");
     }
 }

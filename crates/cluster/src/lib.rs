@@ -1,13 +1,18 @@
 //! The cluster manager: node numbers and subnets, networks of tenants, advertisements, statuses.
 //!
-//! In: nodes, definitions of networks and the namespaces they are for, RouteAdvertisements and FRRConfigurations. Out:
-//! annotations of nodes, attachment definitions, generated FRRConfigurations, statuses and events. Several replicas may run; one of them leads, and only that one watches and writes. A new leader
-//! lists everything anew, so it knows all that its predecessor wrote.
+//! In: nodes, definitions of networks and the namespaces they are for, pods and endpoint slices there,
+//! RouteAdvertisements and FRRConfigurations. Out: annotations of nodes, attachment definitions, endpoint slices of
+//! networks, generated FRRConfigurations, statuses and events.
+//!
+//! Several replicas may run; one of them leads, and only that one watches and writes. A new leader lists everything
+//! anew, so it knows all that its predecessor wrote. What a predecessor still had under way is refused: it sends nothing
+//! once its lease may be over, and what it sent before names the version that it was decided upon.
 
 pub mod args;
 mod leader;
 mod metrics;
 mod networks;
+mod slices;
 mod view;
 mod writes;
 
@@ -37,11 +42,13 @@ pub async fn run(args: Args) -> Result<()> {
     let client = client::connect(args.kubeconfig.as_deref()).await?;
     let mut registry = Registry::default();
     let view = View::default();
+    let mut elector = Elector::new(client.clone(), candidate(&args));
+    let writer = Writer::register(owner::CLUSTER_MANAGER, &mut registry);
     let tools = Tools {
         client: client.clone(),
         settings: config.settings,
-        writer: Writer::register(owner::CLUSTER_MANAGER, &mut registry),
-        events: Events::new(client.clone(), owner::CLUSTER_MANAGER),
+        writer: if args.leader_elect { writer.behind(elector.fence()) } else { writer },
+        events: Events::new(client, owner::CLUSTER_MANAGER),
         metrics: Metrics::register(&mut registry),
         view: view.clone(),
     };
@@ -55,7 +62,6 @@ pub async fn run(args: Args) -> Result<()> {
         }
         return Ok(());
     }
-    let mut elector = Elector::new(client, candidate(&args));
     loop {
         view.stand_by();
         tokio::select! {

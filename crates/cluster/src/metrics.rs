@@ -35,6 +35,7 @@ pub struct Metrics {
     leader: Gauge,
     turns: Counter,
     failed: Counter,
+    unfinished: Gauge,
     seconds: Histogram,
     problems: Gauge,
     conditions: Family<ConditionLabels, Gauge>,
@@ -48,6 +49,7 @@ impl Metrics {
             leader: Gauge::default(),
             turns: Counter::default(),
             failed: Counter::default(),
+            unfinished: Gauge::default(),
             seconds: Histogram::new([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0]),
             problems: Gauge::default(),
             conditions: Family::default(),
@@ -56,6 +58,8 @@ impl Metrics {
         registry.register("underlay_leader", "Whether this replica leads", metrics.leader.clone());
         registry.register("underlay_turns", "Plans that were made and written", metrics.turns.clone());
         registry.register("underlay_turns_failed", "Turns with a write that failed", metrics.failed.clone());
+        let help = "Whether something of the last turn has to be written again";
+        registry.register("underlay_unfinished", help, metrics.unfinished.clone());
         registry.register("underlay_turn_seconds", "Duration of a turn", metrics.seconds.clone());
         registry.register("underlay_problems", "Nodes that lack something", metrics.problems.clone());
         let help = "Conditions of RouteAdvertisements: 1 at the status that holds";
@@ -72,12 +76,14 @@ impl Metrics {
             self.conditions.clear();
             self.networks.clear();
             self.problems.set(0);
+            self.unfinished.set(0);
         }
     }
 
-    /// A turn is over.
-    pub fn turn(&self, took: Duration, failed: bool) {
+    /// A turn is over. Some write may have failed, and something may have to be written again.
+    pub fn turn(&self, took: Duration, failed: bool, unfinished: bool) {
         self.turns.inc();
+        self.unfinished.set(i64::from(unfinished));
         self.failed.inc_by(u64::from(failed));
         self.seconds.observe(took.as_secs_f64());
     }

@@ -21,13 +21,15 @@ use underlay_desired::ObjectRef;
 use underlay_plan::cluster::NetworksPlan;
 use underlay_plan::cluster::networks::{Amend, CONDITIONS, Change, Step, Told, not_written};
 use underlay_runtime::feed::put;
-use underlay_runtime::objects::{Hold, WriteError};
-use underlay_world::{AnyAttachment, Definition, Key, Kind, Scope};
+use underlay_runtime::objects::{Basis, Hold, WriteError};
+use underlay_world::{AnyAttachment, Attachment, Definition, Key, Kind, Scope, Version};
 
 use crate::leader::{AT_ONCE, Leader, Tools};
 
 /// What the world keeps of a definition that was written, whichever of the two it is.
 type Written = Option<Arc<Definition>>;
+/// What could not be written and why, by the definition it is of.
+type Failures = BTreeMap<Option<ObjectRef>, String>;
 
 /// What became of an attachment.
 enum Became {
@@ -42,25 +44,26 @@ enum Became {
 impl Leader {
     /// Writes what differs. False if something has to be done again.
     pub(crate) async fn write_networks(&mut self, plan: &NetworksPlan) -> bool {
-        let mut failures = self.amend_definitions(plan).await;
-        failures.extend(self.write_attachments(&plan.attachments).await);
+        let (mut failures, held) = self.amend_definitions(plan).await;
+        let (more, written) = self.write_attachments(&plan.attachments).await;
+        failures.extend(more);
         let said: BTreeMap<&ObjectRef, Vec<Outcome>> =
             plan.told.iter().map(|(object, told)| (object, outcomes(object, told, &failures))).collect();
         let told = self.say_of_networks(plan, &said).await;
         let all = said.iter().flat_map(|(object, said)| said.iter().map(|one| (object.kind.as_str(), one)));
         self.tools.metrics.networks(all);
-        failures.is_empty() && told
+        held && written && told
     }
 
-    /// Holds definitions, or lets them go. Returns what failed, by definition.
-    async fn amend_definitions(&mut self, plan: &NetworksPlan) -> BTreeMap<Option<ObjectRef>, String> {
+    /// Holds definitions, or lets them go. Returns what failed, and whether all is done.
+    async fn amend_definitions(&mut self, plan: &NetworksPlan) -> (Failures, bool) {
         let wanted = plan.told.iter().filter_map(|(object, told)| Some((object, told.amend.as_ref()?)));
         let tools = &self.tools;
         let writes = stream::iter(wanted)
             .map(async |(object, amend)| (object, amend, tools.amend(object, amend).await))
             .buffer_unordered(AT_ONCE);
         let results: Vec<_> = writes.collect().await;
-        let mut failures = BTreeMap::new();
+        let (mut failures, mut done) = (Failures::new(), true);
         for (object, amend, result) in results {
             match result {
                 Ok(written) => {
@@ -70,25 +73,28 @@ impl Leader {
                     self.note(written.filter(|_| amend.protected));
                 }
                 Err(error) => {
+                    done = false;
                     self.complain(&error);
-                    failures.insert(Some(object.clone()), error.to_string());
+                    if !error.is_conflict() {
+                        failures.insert(Some(object.clone()), error.to_string());
+                    }
                 }
             }
         }
-        failures
+        (failures, done)
     }
 
-    /// Makes, mends and removes attachments. Returns what failed, by definition.
-    async fn write_attachments(
-        &mut self,
-        changes: &BTreeMap<Key, Change>,
-    ) -> BTreeMap<Option<ObjectRef>, String> {
-        let tools = &self.tools;
+    /// Makes, mends and removes attachments. Returns what failed, and whether all is done.
+    async fn write_attachments(&mut self, changes: &BTreeMap<Key, Change>) -> (Failures, bool) {
+        let (tools, attachments) = (&self.tools, &self.world.attachments);
         let writes = stream::iter(changes)
-            .map(async |(key, change)| (key, change, tools.change(key, &change.step).await))
+            .map(async |(key, change)| {
+                let known = attachments.get(key).map(AsRef::as_ref);
+                (key, change, tools.change(key, &change.step, known).await)
+            })
             .buffer_unordered(AT_ONCE);
         let results: Vec<_> = writes.collect().await;
-        let mut failures = BTreeMap::new();
+        let (mut failures, mut done) = (Failures::new(), true);
         for (key, change, result) in results {
             match result {
                 Ok(written) => {
@@ -101,15 +107,18 @@ impl Leader {
                     self.moved |= record.is_none();
                     put::<AnyAttachment>(&mut self.world, key.clone(), record);
                 }
-                // It is there already, gone, or another one by now: the watch will tell.
-                Err(error) if error.is_not_found() || error.is_conflict() => {}
+                // It is gone: the watch will tell.
+                Err(error) if error.is_not_found() => {}
                 Err(error) => {
+                    done = false;
                     self.complain(&error);
-                    failures.insert(change.of.clone(), error.to_string());
+                    if !error.is_conflict() {
+                        failures.insert(change.of.clone(), error.to_string());
+                    }
                 }
             }
         }
-        failures
+        (failures, done)
     }
 
     /// Says what became of networks, where that is not what is said already. Of one that goes nothing is said while it
@@ -126,15 +135,15 @@ impl Leader {
                 let let_go = plan.told.get(*object)?.amend.as_ref().is_some_and(|amend| !amend.protected);
                 let goes = let_go || (definition.ending && self.moved);
                 let status = status(&definition.conditions, outcomes).filter(|_| !goes)?;
-                Some((*object, definition.uid.clone(), status))
+                Some((*object, definition, status))
             })
             .collect();
         let tools = &self.tools;
         let writes = stream::iter(news)
-            .map(async |(object, uid, status)| {
-                let result = tools.say(object, &status).await;
+            .map(async |(object, definition, status)| {
+                let result = tools.say(object, definition, &status).await;
                 if result.is_ok() {
-                    tools.tell_of_network(object, &uid, plan.told.get(object), &status).await;
+                    tools.tell_of_network(object, &definition.uid, plan.told.get(object), &status).await;
                 }
                 result
             })
@@ -189,14 +198,20 @@ impl Tools {
     }
 
     /// Does something to an attachment.
-    async fn change(&self, key: &Key, step: &Step) -> Result<Became, WriteError> {
+    async fn change(&self, key: &Key, step: &Step, known: Option<&Attachment>) -> Result<Became, WriteError> {
         let api = Api::<NetworkAttachmentDefinition>::namespaced(self.client.clone(), &key.namespace);
         let nothing = BTreeMap::new();
         let let_go = Hold { finalizer: FINALIZER, held: false, annotations: &nothing };
         let there = |object| Became::There(Box::new(object));
         match step {
             Step::Create(object) => self.writer.create(&api, object).await.map(there),
-            Step::Repair { patch, .. } => self.writer.merge(&api, &key.name, patch).await.map(there),
+            Step::Repair { uid, patch } => {
+                let still = |now: &NetworkAttachmentDefinition| known == Some(&Attachment::read(now.clone()));
+                let unknown = Version::default();
+                let version = known.map_or(&unknown, |known| &known.version);
+                let basis = Basis::version(uid, version, &still);
+                self.writer.merge(&api, &key.name, basis, patch.clone()).await.map(there)
+            }
             Step::Release { uid, again } => {
                 self.writer.hold(&api, &key.name, uid, &let_go).await?;
                 match again {
@@ -205,22 +220,34 @@ impl Tools {
                 }
             }
             Step::Delete { uid } => {
-                let gone = self.writer.remove(&api, &key.name, uid, FINALIZER).await?;
+                let released = self.writer.hold(&api, &key.name, uid, &let_go).await?;
+                let version = released.as_ref().map(Version::of).or_else(|| Some(known?.version.clone()));
+                let version = version.unwrap_or_default();
+                let gone = self.writer.delete(&api, &key.name, Basis::exactly(uid, &version)).await?;
                 Ok(if gone { Became::Gone } else { Became::Leaving })
             }
         }
     }
 
-    async fn say(&self, object: &ObjectRef, status: &NetworkStatus) -> Result<Written, WriteError> {
-        let name = &object.name;
+    async fn say(
+        &self,
+        object: &ObjectRef,
+        definition: &Definition,
+        status: &NetworkStatus,
+    ) -> Result<Written, WriteError> {
+        let (name, Definition { uid, version, conditions, .. }) = (&object.name, definition);
         match &object.namespace {
             None => {
                 let api = Api::<ClusterUserDefinedNetwork>::all(self.client.clone());
-                self.writer.apply_status(&api, name, status).await.map(Kind::read)
+                let still = |now: &ClusterUserDefinedNetwork| says_the_same(now.status.as_ref(), conditions);
+                let basis = Basis::version(uid, version, &still);
+                self.writer.apply_status(&api, name, basis, status).await.map(Kind::read)
             }
             Some(namespace) => {
                 let api = Api::<UserDefinedNetwork>::namespaced(self.client.clone(), namespace);
-                self.writer.apply_status(&api, name, status).await.map(Kind::read)
+                let still = |now: &UserDefinedNetwork| says_the_same(now.status.as_ref(), conditions);
+                let basis = Basis::version(uid, version, &still);
+                self.writer.apply_status(&api, name, basis, status).await.map(Kind::read)
             }
         }
     }
@@ -267,7 +294,7 @@ fn verb(step: &Step) -> &'static str {
 }
 
 /// What is said of a network, with what could not be written.
-fn outcomes(object: &ObjectRef, told: &Told, failures: &BTreeMap<Option<ObjectRef>, String>) -> Vec<Outcome> {
+fn outcomes(object: &ObjectRef, told: &Told, failures: &Failures) -> Vec<Outcome> {
     let mut outcomes = told.outcomes.clone();
     if let Some(problem) = failures.get(&Some(object.clone())) {
         let scope = if object.namespace.is_some() { Scope::Namespace } else { Scope::Cluster };
@@ -280,9 +307,21 @@ fn outcomes(object: &ObjectRef, told: &Told, failures: &BTreeMap<Option<ObjectRe
     outcomes
 }
 
+/// Whether a condition is one of ours.
+fn ours(condition: &Condition) -> bool {
+    CONDITIONS.contains(&condition.type_.as_str())
+}
+
+/// Whether a status has these conditions, as far as they are ours.
+fn says_the_same(status: Option<&NetworkStatus>, conditions: &[Condition]) -> bool {
+    let now = status.map_or(&[][..], |status| &status.conditions);
+    let ours = |condition: &&Condition| ours(condition);
+    now.iter().filter(ours).eq(conditions.iter().filter(ours))
+}
+
 /// The status with our conditions alone; nothing if that says nothing new.
 fn status(old: &[Condition], outcomes: &[Outcome]) -> Option<NetworkStatus> {
-    let ours = |condition: &&Condition| CONDITIONS.contains(&condition.type_.as_str());
+    let ours = |condition: &&Condition| ours(condition);
     let said = |condition: &&Condition| outcomes.iter().any(|outcome| outcome.type_ == condition.type_);
     let mut changed = !old.iter().filter(ours).all(|condition| said(&condition));
     let mut conditions: Vec<Condition> = old.iter().filter(ours).filter(said).cloned().collect();

@@ -1,11 +1,14 @@
 //! What people see from outside: whether we work, and what we want.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use underlay_plan::cluster::ClusterPlan;
+use underlay_plan::cluster::networks::slices::Step;
 use underlay_runtime::admin::Admin;
+use underlay_world::Key;
 
 /// Shared between the leader, who tells, and the probes, who ask.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +37,11 @@ impl View {
     /// This is what should be.
     pub fn plan(&self, plan: ClusterPlan) {
         self.state().plan = Arc::new(plan);
+    }
+
+    /// This is what should be of endpoint slices.
+    pub fn slices(&self, slices: BTreeMap<Key, Step>) {
+        Arc::make_mut(&mut self.state().plan).slices = slices;
     }
 
     /// For probes and people.

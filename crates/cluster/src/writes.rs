@@ -14,9 +14,9 @@ use underlay_plan::cluster::ready::{self, Readiness};
 use underlay_plan::cluster::{Advertised, Verdict};
 use underlay_runtime::events::reference;
 use underlay_runtime::feed::put;
-use underlay_runtime::objects::{WriteError, diff};
+use underlay_runtime::objects::{Basis, WriteError, diff};
 use underlay_world::kind::key_of;
-use underlay_world::{Key, Kind};
+use underlay_world::{Key, Kind, Version};
 
 use crate::leader::{AT_ONCE, Leader};
 
@@ -29,8 +29,7 @@ type Written = Result<Option<FRRConfiguration>, WriteError>;
 impl Leader {
     /// Writes what differs. False if something has to be done again.
     pub(crate) async fn write_advertised(&mut self, advertised: &Advertised) -> bool {
-        let failures = self.write_configurations(advertised).await;
-        let mut done = failures.is_empty();
+        let (failures, mut done) = self.write_configurations(advertised).await;
         let mut names = BTreeSet::new();
         for (name, readiness) in ready::plan(&self.world, advertised) {
             let failed = failures.get(&name).cloned().map(Verdict::Internal);
@@ -48,31 +47,42 @@ impl Leader {
         done
     }
 
-    /// Applies and deletes configurations. Returns what failed, by name of the advertisement.
-    async fn write_configurations(&mut self, advertised: &Advertised) -> BTreeMap<String, String> {
+    /// Makes, changes and deletes configurations. Returns what failed, by name of the advertisement, and whether all is
+    /// done.
+    async fn write_configurations(&mut self, advertised: &Advertised) -> (BTreeMap<String, String>, bool) {
         let want = advertised.configurations.iter().map(|(key, generated)| (key, &generated.object));
         let have = self.world.frr_configurations.iter().map(|(key, object)| (key, object.as_ref()));
         let changes = diff(want, have, is_generated, |one, other| one.spec == other.spec);
         let applies = stream::iter(changes.apply)
-            .map(async |object| (key_of(&object.metadata), label(object), self.apply(object).await));
+            .map(async |object| (key_of(&object.metadata), label(object), self.write(object).await));
         let mut results: Vec<(Key, String, Written)> = applies.buffer_unordered(AT_ONCE).collect().await;
         let deletes = stream::iter(changes.delete).map(async |(key, uid)| {
             let api = self.configurations(key);
-            let written = self.tools.writer.delete(&api, &key.name, uid).await.map(|_| None);
+            let version = self.world.frr_configurations.get(key).map(|have| Version::of(have.as_ref()));
+            let version = version.unwrap_or_default();
+            let basis = Basis::exactly(uid, &version);
+            let written = self.tools.writer.delete(&api, &key.name, basis).await.map(|_| None);
             (key.clone(), String::new(), written)
         });
         results.extend(deletes.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await);
         self.take_note(results)
     }
 
-    /// Applies a configuration. It is all ours: what somebody else has put into it goes.
-    async fn apply(&self, object: &FRRConfiguration) -> Written {
-        let api = self.configurations(&key_of(&object.metadata));
-        let mut written = self.tools.writer.apply(&api, object).await?;
-        if written.spec != object.spec {
-            written.spec = object.spec.clone();
-            written = self.tools.writer.replace(&api, &written).await?;
-        }
+    /// Makes a configuration, or makes the one that is there what it should be. It is all ours: what somebody else has put
+    /// into it goes. Labels and annotations of others stay.
+    async fn write(&self, object: &FRRConfiguration) -> Written {
+        let key = key_of(&object.metadata);
+        let api = self.configurations(&key);
+        let written = match self.world.frr_configurations.get(&key) {
+            None => self.tools.writer.create(&api, object).await?,
+            Some(have) => {
+                let mut next = have.as_ref().clone();
+                next.spec = object.spec.clone();
+                next.labels_mut().extend(object.labels().clone());
+                next.annotations_mut().extend(object.annotations().clone());
+                self.tools.writer.replace(&api, &next).await?
+            }
+        };
         Ok(Some(written))
     }
 
@@ -81,8 +91,8 @@ impl Leader {
     }
 
     /// Writes count in the world at once: their echo is no news then.
-    fn take_note(&mut self, results: Vec<(Key, String, Written)>) -> BTreeMap<String, String> {
-        let mut failures = BTreeMap::new();
+    fn take_note(&mut self, results: Vec<(Key, String, Written)>) -> (BTreeMap<String, String>, bool) {
+        let (mut failures, mut done) = (BTreeMap::new(), true);
         for (key, advertisement, written) in results {
             match written {
                 Ok(object) => {
@@ -91,12 +101,15 @@ impl Leader {
                     put::<FRRConfiguration>(&mut self.world, key, object.and_then(Kind::read));
                 }
                 Err(error) => {
+                    done = false;
                     self.complain(&error);
-                    failures.insert(advertisement, error.to_string());
+                    if !error.is_conflict() {
+                        failures.insert(advertisement, error.to_string());
+                    }
                 }
             }
         }
-        failures
+        (failures, done)
     }
 
     /// Says what became of an advertisement, unless that is what is said already. False if it could not be said.
@@ -109,7 +122,10 @@ impl Leader {
             return true;
         }
         let api = Api::<RouteAdvertisements>::all(self.tools.client.clone());
-        match self.tools.writer.apply_status(&api, name, &status).await {
+        let (uid, version) = (object.uid().unwrap_or_default(), Version::of(object.as_ref()));
+        let still = |now: &RouteAdvertisements| now.status == object.status;
+        let basis = Basis::version(&uid, &version, &still);
+        match self.tools.writer.apply_status(&api, name, basis, &status).await {
             Ok(written) => {
                 info!(name, status = status.status, "RouteAdvertisements");
                 put::<RouteAdvertisements>(&mut self.world, key, written.read());

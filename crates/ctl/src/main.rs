@@ -5,6 +5,7 @@ mod explain;
 mod lab;
 mod names;
 mod output;
+mod plan;
 mod progress;
 mod status;
 mod tables;
@@ -31,6 +32,9 @@ enum Verb {
     Status(status::StatusArguments),
     /// Follow a pod or a prefix through all layers and name the first broken link. Exits with 1 if there is one.
     Explain(explain::ExplainArguments),
+    /// What manifests would bring about on every node and in the API. Writes nothing. Exits with 1 if anything is
+    /// refused.
+    Plan(Box<plan::PlanArguments>),
     /// A cluster of namespaces on this machine: real Kubernetes, OVN, Open vSwitch and FRR.
     Lab(lab::LabArguments),
 }
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
     let (result, failure) = match Arguments::parse().verb {
         Verb::Status(arguments) => (status::run(&arguments), ExitCode::from(NO_ANSWER)),
         Verb::Explain(arguments) => (explain::run(&arguments), ExitCode::from(NO_ANSWER)),
+        Verb::Plan(arguments) => (plan::run(&arguments), ExitCode::from(NO_ANSWER)),
         Verb::Lab(arguments) => (lab::run(arguments), ExitCode::FAILURE),
     };
     result.unwrap_or_else(|error| {

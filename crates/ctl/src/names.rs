@@ -19,3 +19,8 @@ pub fn short(prefix: IpNet) -> String {
         prefix.to_string()
     }
 }
+
+/// A number of things.
+pub fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}

@@ -1,4 +1,5 @@
-//! How far a lab is while it comes up: a bar on a terminal, a line a machine elsewhere.
+//! How far something is that takes a while. Of a lab that comes up: a bar on a terminal, a line a machine elsewhere. Of a
+//! cluster that is read: a bar on a terminal, nothing elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
@@ -51,5 +52,33 @@ impl UpProgress {
     /// Clears the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Shows the steps of something that takes a second or more on a large cluster.
+pub struct Steps(ProgressBar);
+
+impl Steps {
+    /// Starts showing.
+    pub fn start(what: &'static str, count: usize) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(count as u64) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} [{bar:30}] {pos}/{len} {msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_prefix(what);
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self(bar)
+    }
+
+    /// The next step begins.
+    pub fn next(&self, what: &str) {
+        self.0.inc(1);
+        self.0.set_message(what.to_owned());
+    }
+
+    /// Clears the bar.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
     }
 }

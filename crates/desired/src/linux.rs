@@ -1,7 +1,7 @@
 //! What the node's own network stack should have: settings, addresses, routes, rules and neighbours.
 //!
-//! Links are not made here (Open vSwitch makes them); what is said of a link holds whenever it is there, and what hangs
-//! on a link that is missing waits for it.
+//! Links are not made here (Open vSwitch makes them), VRF devices aside; what is said of a link holds whenever it is
+//! there, and what hangs on a link that is missing waits for it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,6 +15,8 @@ use crate::why::Why;
 /// All that should be, each item with its reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Host {
+    /// Devices that keep routing tables apart, by name.
+    pub vrfs: BTreeMap<String, Vrf>,
     /// State of links that somebody else makes.
     pub links: BTreeMap<String, Link>,
     /// Addresses on them.
@@ -38,6 +40,17 @@ pub struct Link {
     pub mtu: Option<u32>,
     /// MAC address, where it is ours to say.
     pub mac: Option<Mac>,
+    /// The VRF device it belongs to.
+    pub vrf: Option<String>,
+    /// Its reason.
+    pub why: Why,
+}
+
+/// A VRF device: what comes in by the links that belong to it looks into its table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Vrf {
+    /// Routing table.
+    pub table: u32,
     /// Its reason.
     pub why: Why,
 }

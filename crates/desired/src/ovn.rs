@@ -191,11 +191,15 @@ impl Row {
     /// With a reference to one more row.
     #[must_use]
     pub fn row(mut self, column: &'static str, row: RowId) -> Self {
+        self.refer(column, row);
+        self
+    }
+
+    fn refer(&mut self, column: &'static str, row: RowId) {
         let slot = self.columns.entry(column).or_insert_with(|| Column::Rows(BTreeSet::new()));
         if let Column::Rows(rows) = slot {
             rows.insert(row);
         }
-        self
     }
 
     fn with(mut self, column: &'static str, value: Column) -> Self {
@@ -218,8 +222,8 @@ impl Rows {
 
     /// Adds a reference to a row that is there already.
     pub fn refer(&mut self, from: &RowId, column: &'static str, to: RowId) {
-        if let Some(row) = self.0.remove(from) {
-            self.0.insert(from.clone(), row.row(column, to));
+        if let Some(row) = self.0.get_mut(from) {
+            row.refer(column, to);
         }
     }
 

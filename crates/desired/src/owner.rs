@@ -6,6 +6,9 @@ pub const ROW_MARK: &str = "underlay/id";
 /// Protocol number of our routes, rules, neighbours and, where the kernel keeps one, addresses.
 pub const PROTOCOL: u8 = 85;
 
+/// Group of the links that we make. It is given as a link is made, so that none is ever without it.
+pub const LINK_GROUP: u32 = 85;
+
 /// Protocol number of routes that BGP brought.
 pub const BGP_PROTOCOL: u8 = 186;
 

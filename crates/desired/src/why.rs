@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An object of the Kubernetes API.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,20 +38,33 @@ impl fmt::Display for ObjectRef {
     }
 }
 
-/// The objects something came from. Nothing is planned without at least one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Why(BTreeSet<ObjectRef>);
+/// The objects something came from. Nothing is planned without at least one. Thousands of items have the same reason, so
+/// they share it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Why(Arc<BTreeSet<ObjectRef>>);
+
+impl Serialize for Why {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Why {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        BTreeSet::deserialize(deserializer).map(|objects| Self(Arc::new(objects)))
+    }
+}
 
 impl Why {
     /// One object.
     pub fn from_object(object: ObjectRef) -> Self {
-        Self(BTreeSet::from([object]))
+        Self(Arc::new(BTreeSet::from([object])))
     }
 
     /// These objects and one more.
     #[must_use]
     pub fn and(mut self, object: ObjectRef) -> Self {
-        self.0.insert(object);
+        Arc::make_mut(&mut self.0).insert(object);
         self
     }
 

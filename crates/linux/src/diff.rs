@@ -23,9 +23,13 @@ pub enum Op {
     DeleteNeighbor(Neighbor, u32),
     /// An address of ours goes.
     DeleteAddress(Address, u32),
+    /// A VRF device of ours goes.
+    DeleteVrf(String, u32),
+    /// A VRF device comes, with its routing table.
+    AddVrf(String, u32),
     /// A setting is set.
     SetSysctl(String, String),
-    /// A link changes: largest packet, MAC address, and it is set up.
+    /// A link changes: largest packet, MAC address, VRF device, and it is set up.
     SetLink(LinkChange),
     /// An address comes.
     AddAddress(Address, u32),
@@ -73,6 +77,8 @@ pub struct LinkChange {
     pub mtu: Option<u32>,
     /// MAC address, if it was another.
     pub mac: Option<Mac>,
+    /// The VRF device that it belongs to from now on, if it was another or none.
+    pub vrf: Option<String>,
 }
 
 /// Compares. Whatever is on a link that is not there waits for it, and whatever the kernel has no setting for is left
@@ -86,6 +92,9 @@ pub fn diff(want: &Host, have: &Observed) -> Vec<Op> {
     ops.extend(old_routes);
     ops.extend(old_neighbors);
     ops.extend(old_addresses);
+    let (old_vrfs, new_vrfs) = vrfs(want, have);
+    ops.extend(old_vrfs);
+    ops.extend(new_vrfs);
     ops.extend(sysctls(want, have));
     ops.extend(links(want, have));
     ops.extend(new_addresses);
@@ -114,7 +123,8 @@ pub fn missing_links(want: &Host, have: &Observed) -> BTreeSet<String> {
     let of_routes = want.routes.keys().map(|route| &route.link);
     let of_neighbors = want.neighbors.keys().map(|neighbor| &neighbor.link);
     let all = want.links.keys().chain(of_addresses).chain(of_routes).chain(of_neighbors);
-    all.filter(|name| !have.links.contains_key(*name)).cloned().collect()
+    let missing = all.filter(|name| !have.links.contains_key(*name) && !want.vrfs.contains_key(*name));
+    missing.cloned().collect()
 }
 
 fn index(have: &Observed, link: &str) -> Option<u32> {
@@ -133,9 +143,24 @@ fn links<'a>(want: &'a Host, have: &'a Observed) -> impl Iterator<Item = Op> + '
         let held = have.links.get(name)?;
         let mtu = wanted.mtu.filter(|mtu| *mtu != held.mtu);
         let mac = wanted.mac.filter(|mac| Some(*mac) != held.mac);
-        let differs = mtu.is_some() || mac.is_some() || !held.up;
-        differs.then(|| Op::SetLink(LinkChange { name: name.clone(), index: held.index, mtu, mac }))
+        let vrf = wanted.vrf.clone().filter(|vrf| held.master.is_none() || held.master != index(have, vrf));
+        let differs = mtu.is_some() || mac.is_some() || vrf.is_some() || !held.up;
+        differs.then(|| Op::SetLink(LinkChange { name: name.clone(), index: held.index, mtu, mac, vrf }))
     })
+}
+
+/// A device that has another table is made anew: the kernel does not change it. One of the same name that is not ours
+/// stays, and the kernel says that there is one.
+fn vrfs(want: &Host, have: &Observed) -> (Vec<Op>, Vec<Op>) {
+    let right = |name: &String, table: u32| {
+        have.links.get(name).is_some_and(|held| held.ours && held.vrf == Some(table))
+    };
+    let surplus = have.links.iter().filter(|(name, held)| {
+        held.ours && held.vrf.is_some() && !want.vrfs.get(*name).is_some_and(|vrf| right(name, vrf.table))
+    });
+    let old = surplus.map(|(name, held)| Op::DeleteVrf(name.clone(), held.index)).collect();
+    let missing = want.vrfs.iter().filter(|(name, vrf)| !right(name, vrf.table));
+    (old, missing.map(|(name, vrf)| Op::AddVrf(name.clone(), vrf.table)).collect())
 }
 
 fn addresses(want: &Host, have: &Observed) -> (Vec<Op>, Vec<Op>) {
@@ -263,6 +288,8 @@ impl fmt::Display for Op {
             Self::DeleteRoute(old) => format!("delete route {} table {}", old.destination, old.table),
             Self::DeleteNeighbor(old, _) => neighbor("delete", old),
             Self::DeleteAddress(old, _) => address("delete", old),
+            Self::DeleteVrf(name, _) => format!("delete VRF {name}"),
+            Self::AddVrf(name, table) => format!("add VRF {name} with table {table}"),
             Self::SetSysctl(name, value) => format!("set {name} to {value}"),
             Self::SetLink(change) => format!("set link {}", change.name),
             Self::AddAddress(new, _) => address("add", new),

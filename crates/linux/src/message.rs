@@ -6,7 +6,9 @@ use ipnet::IpNet;
 use rtnetlink::packet_route::address::{
     AddressAttribute, AddressFlags, AddressMessage, AddressProtocol, CacheInfo,
 };
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use rtnetlink::packet_route::link::{
+    InfoData, InfoKind, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
@@ -15,7 +17,7 @@ use rtnetlink::packet_route::route::{
 };
 use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use underlay_desired::linux::{Address, Neighbor, Route, Rule, TableEnd};
-use underlay_desired::owner::PROTOCOL;
+use underlay_desired::owner::{LINK_GROUP, PROTOCOL};
 use underlay_net::Family;
 
 use crate::diff::{LinkChange, OldRoute};
@@ -160,6 +162,27 @@ pub(crate) fn link_up(index: u32) -> LinkMessage {
     message.header.index = index;
     message.header.flags = LinkFlags::Up;
     message.header.change_mask = LinkFlags::Up;
+    message
+}
+
+/// A VRF device with our mark, set up.
+pub(crate) fn vrf(name: &str, table: u32) -> LinkMessage {
+    let mut message = link_up(0);
+    message.attributes = vec![
+        LinkAttribute::IfName(name.to_owned()),
+        LinkAttribute::Group(LINK_GROUP),
+        LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Vrf),
+            LinkInfo::Data(InfoData::Vrf(vec![InfoVrf::TableId(table)])),
+        ]),
+    ];
+    message
+}
+
+/// A link by its number.
+pub(crate) fn link_numbered(index: u32) -> LinkMessage {
+    let mut message = LinkMessage::default();
+    message.header.index = index;
     message
 }
 

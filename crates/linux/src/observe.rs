@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use rtnetlink::packet_route::address::{AddressAttribute, AddressFlags, AddressMessage, AddressProtocol};
-use rtnetlink::packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use rtnetlink::packet_route::link::{InfoData, InfoVrf, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
 use rtnetlink::packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
 };
@@ -13,7 +13,7 @@ use rtnetlink::packet_route::route::RouteProtocol;
 use rtnetlink::packet_route::rule::{RuleAttribute, RuleMessage};
 use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
 use underlay_desired::linux::{Address, Host, Neighbor, Route, Rule, TableEnd};
-use underlay_desired::owner::PROTOCOL;
+use underlay_desired::owner::{LINK_GROUP, PROTOCOL};
 use underlay_net::{Family, Mac};
 
 use crate::fault::Fault;
@@ -61,6 +61,12 @@ pub struct Link {
     pub mac: Option<Mac>,
     /// Whether it was set up; its other end need not be.
     pub up: bool,
+    /// Number of the link that it belongs to, such as a VRF device.
+    pub master: Option<u32>,
+    /// The routing table of a VRF device.
+    pub vrf: Option<u32>,
+    /// Whether it is of our making.
+    pub ours: bool,
 }
 
 /// An address that is there.
@@ -225,17 +231,31 @@ fn any(family: AddressFamily) -> Option<IpAddr> {
 pub(crate) fn read_link(message: RouteNetlinkMessage) -> Option<(String, Link)> {
     let RouteNetlinkMessage::NewLink(message) = message else { return None };
     let up = message.header.flags.contains(LinkFlags::Up);
-    let mut link = Link { index: message.header.index, mtu: 0, mac: None, up };
+    let index = message.header.index;
+    let mut link = Link { index, mtu: 0, mac: None, up, master: None, vrf: None, ours: false };
     let mut name = None;
     for attribute in message.attributes {
         match attribute {
             LinkAttribute::IfName(text) => name = Some(text),
             LinkAttribute::Mtu(mtu) => link.mtu = mtu,
             LinkAttribute::Address(bytes) => link.mac = bytes.try_into().ok().map(Mac),
+            LinkAttribute::Controller(index) => link.master = Some(index),
+            LinkAttribute::Group(group) => link.ours = group == LINK_GROUP,
+            LinkAttribute::LinkInfo(info) => link.vrf = vrf_table(&info),
             _ => {}
         }
     }
     Some((name?, link))
+}
+
+fn vrf_table(info: &[LinkInfo]) -> Option<u32> {
+    info.iter().find_map(|part| match part {
+        LinkInfo::Data(InfoData::Vrf(parts)) => parts.iter().find_map(|part| match part {
+            InfoVrf::TableId(table) => Some(*table),
+            _ => None,
+        }),
+        _ => None,
+    })
 }
 
 fn read_address(message: &RouteNetlinkMessage, names: &Names) -> Option<HeldAddress> {

@@ -216,6 +216,7 @@ async fn set_up(
         index: link.index,
         mtu: Some(interface.mtu).filter(|mtu| *mtu != link.mtu),
         mac: Some(interface.mac).filter(|mac| Some(*mac) != link.mac),
+        vrf: None,
     };
     kernel.change(RouteNetlinkMessage::SetLink(message::link(&change)), 0).await
 }

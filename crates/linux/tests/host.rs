@@ -62,8 +62,10 @@ fn plan() -> Host {
         mac: "0a:58:0a:01:00:02".parse().unwrap(),
     };
     let setting = |name: &str, value: &str| (name.to_owned(), Sysctl { value: value.to_owned(), why: why() });
-    let link = Link { mtu: Some(1400), mac: Some("0a:58:0a:01:00:01".parse().unwrap()), why: why() };
+    let link =
+        Link { mtu: Some(1400), mac: Some("0a:58:0a:01:00:01".parse().unwrap()), vrf: None, why: why() };
     Host {
+        vrfs: BTreeMap::new(),
         links: [("ri.ght".to_owned(), link)].into(),
         addresses: [
             address("ri.ght", "10.1.0.1/24", false),
@@ -308,4 +310,15 @@ async fn a_watcher_hears_a_route_of_bgp_come_and_go() {
         }
     });
     assert!(heard.await.is_err());
+}
+
+#[tokio::test]
+async fn whether_there_are_vrf_devices_is_found_out_without_a_trace() {
+    let netns = namespace();
+    let before = all(&netns);
+    let kernel = Kernel::open_in(&netns.path()).await.unwrap();
+    let found = kernel.has_vrf().await.unwrap();
+    assert_eq!(all(&netns), before);
+    let ip = netns.run(Command::new("ip").args(["link", "add", "red", "type", "vrf", "table", "7"]));
+    assert_eq!(found, ip.status.success(), "{ip:?}");
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use serde::{Deserialize, Serialize};
 
 use crate::cidr::{Family, nth, offset};
 
@@ -54,10 +55,26 @@ pub enum Conflict {
 pub struct Full;
 
 /// A range that is cut into subnets of one length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct SubnetRange {
     net: IpNet,
     length: u8,
+}
+
+/// A range as somebody wrote it.
+#[derive(Deserialize)]
+struct Unchecked {
+    net: IpNet,
+    length: u8,
+}
+
+impl TryFrom<Unchecked> for SubnetRange {
+    type Error = BadRange;
+
+    fn try_from(Unchecked { net, length }: Unchecked) -> Result<Self, BadRange> {
+        Self::new(net, length)
+    }
 }
 
 /// A range that cannot be cut as asked.
@@ -160,25 +177,39 @@ impl SubnetPool {
 
     /// The owner's subnet of that family, or a new one.
     pub fn allocate(&mut self, owner: &str, family: Family) -> Result<Allocation<IpNet>, Full> {
-        let had =
-            self.subnets.get(owner).into_iter().flatten().find(|subnet| Family::of_net(subnet) == family);
-        if let Some(subnet) = had {
-            return Ok(Allocation::Owned(*subnet));
+        if let Some(subnet) = self.of(owner, family) {
+            return Ok(Allocation::Owned(subnet));
         }
+        let subnet = self.next_free(family).ok_or(Full)?;
+        self.take(owner, subnet);
+        Ok(Allocation::New(subnet))
+    }
+
+    /// Whether there is a subnet of that family for an owner, be it one that it has. Nothing is taken.
+    pub fn has_for(&mut self, owner: &str, family: Family) -> bool {
+        self.of(owner, family).is_some() || self.next_free(family).is_some()
+    }
+
+    fn of(&self, owner: &str, family: Family) -> Option<IpNet> {
+        let mut had = self.subnets.get(owner).into_iter().flatten();
+        had.find(|subnet| Family::of_net(subnet) == family).copied()
+    }
+
+    /// The next that nobody has. The cursor stays on it until somebody does.
+    fn next_free(&mut self, family: Family) -> Option<IpNet> {
         for (range, cursor) in self.ranges.iter().zip(&mut self.cursors) {
             if Family::of_net(&range.net) != family {
                 continue;
             }
             while *cursor < range.count() {
                 let subnet = range.subnet(*cursor);
-                *cursor += 1;
-                if let Some(subnet) = subnet.filter(|subnet| !self.owners.contains_key(subnet)) {
-                    self.take(owner, subnet);
-                    return Ok(Allocation::New(subnet));
+                if let Some(free) = subnet.filter(|subnet| !self.owners.contains_key(subnet)) {
+                    return Some(free);
                 }
+                *cursor += 1;
             }
         }
-        Err(Full)
+        None
     }
 
     fn take(&mut self, owner: &str, subnet: IpNet) {

@@ -98,6 +98,17 @@ pub fn management_interface(network: u16) -> String {
     format!("ovn-k8s-mp{network}")
 }
 
+/// How the names of networks begin that belong to no namespace.
+pub const CLUSTER_NETWORK: &str = "cluster_udn_";
+
+/// The VRF device of a network on a node. A network that is a cluster's own gives it its name, if that can be a link's;
+/// a dot would be taken for a part of a kernel setting's name.
+pub fn vrf(network: &str, id: u16) -> String {
+    let fits = |name: &&str| name.len() <= INTERFACE_NAME_MAX && *name != "default" && !name.contains('.');
+    let name = network.strip_prefix(CLUSTER_NETWORK).filter(fits);
+    name.map_or_else(|| format!("mp{id}-udn-vrf"), str::to_owned)
+}
+
 /// The switch port of a pod in the default network.
 pub fn pod_port(namespace: &str, pod: &str) -> String {
     format!("{namespace}_{pod}")
@@ -140,6 +151,15 @@ mod tests {
         assert_eq!(names.gateway_router("n1"), "GR_n1");
         assert_eq!(names.router_to_switch("n1"), ("rtos-n1".to_owned(), "stor-n1".to_owned()));
         assert_eq!(names.patch_port("br-ex", "n1"), "patch-br-ex_n1-to-br-int");
+    }
+
+    #[test]
+    fn a_vrf_is_named_after_its_network_where_that_fits() {
+        assert_eq!(vrf("cluster_udn_red", 3), "red");
+        assert_eq!(vrf("cluster_udn_fifteen-letters", 3), "fifteen-letters");
+        for other in ["cluster_udn_sixteen--letters", "cluster_udn_default", "cluster_udn_a.b", "team_red"] {
+            assert_eq!(vrf(other, 3), "mp3-udn-vrf", "{other}");
+        }
     }
 
     #[test]

@@ -7,13 +7,18 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use serde_json::{Value, json};
-use underlay_api::{FRRConfiguration, RouteAdvertisements};
-use underlay_desired::Why;
+use underlay_api::annotations::{Annotation, NetworkId};
+use underlay_api::{
+    ClusterUserDefinedNetwork, FRRConfiguration, NetworkAttachmentDefinition, RouteAdvertisements,
+    UserDefinedNetwork,
+};
+use underlay_desired::{ObjectRef, Why};
+use underlay_plan::cluster::networks::{Step, Told};
 use underlay_plan::cluster::{ClusterPlan, plan};
 use underlay_world::kind::key_of;
-use underlay_world::{Kind, Settings, World};
+use underlay_world::{AnyAttachment, Kind, Settings, World};
 
 fn scenarios() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
@@ -32,6 +37,10 @@ fn world(scenario: &Path) -> World {
         for object in serde_saphyr::from_multiple::<Value>(&text).unwrap() {
             match object["kind"].as_str() {
                 Some("Node") => put::<Node>(&mut world, object),
+                Some("Namespace") => put::<Namespace>(&mut world, object),
+                Some("Pod") => put::<Pod>(&mut world, object),
+                Some("ClusterUserDefinedNetwork") => put::<ClusterUserDefinedNetwork>(&mut world, object),
+                Some("UserDefinedNetwork") => put::<UserDefinedNetwork>(&mut world, object),
                 Some("FRRConfiguration") => put::<FRRConfiguration>(&mut world, object),
                 Some("RouteAdvertisements") => put::<RouteAdvertisements>(&mut world, object),
                 kind => panic!("{}: nobody here knows {kind:?}", scenario.display()),
@@ -58,8 +67,18 @@ fn objects(plan: &ClusterPlan) -> String {
             &json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata }),
         );
     }
+    for change in plan.attachments.values() {
+        let why = change.of.clone().map(Why::from_object);
+        match &change.step {
+            Step::Create(made) => document(&mut text, why.as_ref(), &serde_json::to_value(made).unwrap()),
+            step => document(&mut text, why.as_ref(), &serde_json::to_value(step).unwrap()),
+        }
+    }
     for generated in plan.frr_configurations.values() {
         document(&mut text, Some(&generated.why), &serde_json::to_value(&generated.object).unwrap());
+    }
+    for (object, told) in &plan.networks {
+        document(&mut text, None, &network(object, told));
     }
     for (name, verdict) in &plan.verdicts {
         let outcome = verdict.outcome(name, Some(1));
@@ -79,6 +98,26 @@ fn objects(plan: &ClusterPlan) -> String {
         document(&mut text, None, &serde_json::to_value(problem).unwrap());
     }
     text
+}
+
+/// What is said of a network, and recorded on its definition.
+fn network(object: &ObjectRef, told: &Told) -> Value {
+    let amend = told.amend.as_ref().map(|amend| amend.annotations.clone()).unwrap_or_default();
+    let mut metadata = json!({ "name": object.name, "annotations": amend });
+    if let Some(namespace) = &object.namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    let condition = |outcome: &underlay_api::conditions::Outcome| {
+        json!({
+            "type": outcome.type_,
+            "status": outcome.verdict.as_str(),
+            "reason": outcome.reason,
+            "message": outcome.message,
+        })
+    };
+    let conditions: Vec<Value> = told.outcomes.iter().map(condition).collect();
+    let status = json!({ "conditions": conditions });
+    json!({ "apiVersion": "k8s.ovn.org/v1", "kind": object.kind, "metadata": metadata, "status": status })
 }
 
 fn document(text: &mut String, why: Option<&Why>, object: &Value) {
@@ -105,6 +144,16 @@ fn every_scenario_gives_what_is_wanted() {
     }
 }
 
+/// Holds a definition and records its number.
+fn hold(world: &mut World, object: &ObjectRef, told: &Told) {
+    let store = if object.namespace.is_some() { &mut world.networks } else { &mut world.cluster_networks };
+    let mut definitions = store.values_mut().filter(|definition| definition.key.name == object.name);
+    let definition = std::sync::Arc::make_mut(definitions.next().unwrap());
+    let amend = told.amend.as_ref().unwrap();
+    definition.protected = amend.protected;
+    definition.id = amend.annotations[NetworkId::KEY].as_deref().map(|text| NetworkId::parse(text).unwrap());
+}
+
 /// Once everything is written and heard, there is nothing left to write.
 #[test]
 fn every_scenario_comes_to_rest() {
@@ -114,11 +163,24 @@ fn every_scenario_comes_to_rest() {
         for (name, given) in &first.nodes {
             given.record(name, &mut world);
         }
+        for change in first.attachments.values() {
+            let Step::Create(made) = &change.step else { panic!("{change:?}") };
+            put::<NetworkAttachmentDefinition>(&mut world, serde_json::to_value(made).unwrap());
+            put::<AnyAttachment>(&mut world, serde_json::to_value(made).unwrap());
+        }
+        for (object, told) in &first.networks {
+            hold(&mut world, object, told);
+        }
         for generated in first.frr_configurations.values() {
             put::<FRRConfiguration>(&mut world, serde_json::to_value(&generated.object).unwrap());
         }
         let second = plan(&world, &Settings::default());
         assert!(second.nodes.is_empty(), "{}: {:?}", scenario.display(), second.nodes);
+        assert!(second.attachments.is_empty(), "{}: {:?}", scenario.display(), second.attachments);
+        for (object, told) in &second.networks {
+            assert_eq!(told.amend, None, "{}: {object}", scenario.display());
+            assert_eq!(told.outcomes, first.networks[object].outcomes, "{}: {object}", scenario.display());
+        }
         assert_eq!(second.frr_configurations, first.frr_configurations, "{}", scenario.display());
         assert_eq!(second.verdicts, first.verdicts, "{}", scenario.display());
     }

@@ -24,7 +24,7 @@ fn least_mtu(family: Family) -> u32 {
 }
 
 /// Flags that say the same as keys of the file.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct Flags {
     /// INI file with settings of the cluster; flags win over it.
     #[arg(long, value_name = "FILE")]

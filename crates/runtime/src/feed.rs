@@ -35,6 +35,8 @@ pub enum Update {
     Change {
         /// Its kind.
         kind: &'static str,
+        /// Its namespace; empty for an object of the cluster.
+        namespace: String,
         /// What that does to the world.
         edit: Edit,
     },
@@ -146,11 +148,13 @@ fn update<K: Watched>(
         }
         Ok(Event::Apply(object)) => {
             let (key, record) = record(object);
-            Some(Update::Change { kind, edit: Box::new(|world| put::<K>(world, key, record)) })
+            let namespace = key.namespace.clone();
+            Some(Update::Change { kind, namespace, edit: Box::new(|world| put::<K>(world, key, record)) })
         }
         Ok(Event::Delete(object)) => {
             let key = key_of(object.meta());
-            Some(Update::Change { kind, edit: Box::new(move |world| put::<K>(world, key, None)) })
+            let namespace = key.namespace.clone();
+            Some(Update::Change { kind, namespace, edit: Box::new(move |world| put::<K>(world, key, None)) })
         }
         Err(error) => Some(Update::Fault { kind, error: explain(&error), unknown: is_unknown(&error) }),
     }
@@ -174,15 +178,16 @@ fn replace<K: Watched>(world: &mut World, listed: Listing<K>) -> bool {
     changed
 }
 
-/// Puts a record in its place; none takes it out.
+/// Puts a record in its place; none takes it out. Returns whether that is news. One that means the same as before still
+/// takes its place: it may be of a later version.
 pub fn put<K: Kind>(world: &mut World, key: Key, record: Option<K::Record>) -> bool {
     let store = K::store(world);
     match record {
         None => store.remove(&key).is_some(),
-        Some(record) if store.get(&key) == Some(&record) => false,
         Some(record) => {
+            let changed = store.get(&key) != Some(&record);
             store.insert(key, record);
-            true
+            changed
         }
     }
 }

@@ -3,7 +3,7 @@
 //! In: a Lease of the Kubernetes API that all replicas know. Out: one leader at a time. Every write names the version it
 //! replaces, so of two who take the lease at once one is refused. Clocks of machines are never compared: a holder counts
 //! as gone when *we* have seen its record unchanged for as long as the lease lasts, and a leader stops earlier than
-//! that.
+//! that, counted from when it sent its last renewal.
 
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::fault::{text, text_with_sources};
+use crate::fence::Fence;
 use crate::pace::Pace;
 
 /// Who competes, for what, and how patiently.
@@ -46,9 +47,9 @@ impl Candidate {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             identity,
-            lasts: Duration::from_secs(15),
-            deadline: Duration::from_secs(10),
-            renews: Duration::from_secs(3),
+            lasts: Duration::from_secs(10),
+            deadline: Duration::from_millis(6600),
+            renews: Duration::from_secs(2),
         }
     }
 }
@@ -88,13 +89,19 @@ pub struct Elector {
     candidate: Candidate,
     api: Api<Lease>,
     seen: Option<Seen>,
+    fence: Fence,
 }
 
 impl Elector {
     /// A replica that does not lead yet.
     pub fn new(client: Client, candidate: Candidate) -> Self {
         let api = Api::namespaced(client, &candidate.namespace);
-        Self { candidate, api, seen: None }
+        Self { candidate, api, seen: None, fence: Fence::default() }
+    }
+
+    /// Open while we lead.
+    pub fn fence(&self) -> Fence {
+        self.fence.clone()
     }
 
     /// Waits until we lead. May be given up at any time.
@@ -128,24 +135,24 @@ impl Elector {
 
     /// Renews the lease. Returns when we do not lead any more; nothing may be written after that.
     pub async fn hold(&mut self) {
-        let mut renewed = Instant::now();
-        while renewed.elapsed() < self.candidate.deadline {
-            sleep(self.candidate.renews).await;
-            let began = Instant::now();
-            let left = self.candidate.deadline.saturating_sub(renewed.elapsed());
-            if timeout(left, self.write(Some(self.candidate.identity.clone()))).await == Ok(true) {
-                renewed = began;
+        loop {
+            sleep(self.candidate.renews.min(self.fence.left())).await;
+            if timeout(self.fence.left(), self.write(Some(self.candidate.identity.clone()))).await == Ok(true)
+            {
                 continue;
             }
-            if timeout(left, self.look()).await.is_ok() && self.is_taken() {
+            let looked = timeout(self.fence.left(), self.look()).await.is_ok();
+            if self.fence.left().is_zero() || looked && self.is_taken() {
                 break;
             }
         }
+        self.fence.close();
         warn!(lease = self.candidate.name, "the lease is lost");
     }
 
     /// Gives the lease back, so that another replica need not wait.
     pub async fn release(mut self) {
+        self.fence.close();
         if self.write(None).await {
             info!(lease = self.candidate.name, "the lease is given back");
         }
@@ -184,6 +191,7 @@ impl Elector {
     async fn write(&mut self, holder: Option<String>) -> bool {
         let params = PostParams { field_manager: Some(self.candidate.name.clone()), ..PostParams::default() };
         let lease = self.next_lease(holder);
+        let began = Instant::now();
         let request = async {
             match &self.seen {
                 Some(_) => self.api.replace(&self.candidate.name, &params, &lease).await,
@@ -191,8 +199,11 @@ impl Elector {
             }
         };
         match timeout(self.candidate.deadline, request).await {
-            Ok(Ok(lease)) => {
-                self.see(Some(lease));
+            Ok(Ok(written)) => {
+                if lease.spec.is_some_and(|spec| spec.holder_identity.is_some()) {
+                    self.fence.open_until(began + self.candidate.deadline);
+                }
+                self.see(Some(written));
                 return true;
             }
             Ok(Err(error)) => debug!(error = text(&error), "writing the lease failed"),

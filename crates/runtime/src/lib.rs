@@ -10,6 +10,7 @@ pub mod edge;
 pub mod events;
 pub mod fault;
 pub mod feed;
+pub mod fence;
 pub mod lease;
 pub mod logging;
 pub mod objects;

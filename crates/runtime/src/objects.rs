@@ -1,7 +1,15 @@
 //! Writes to the Kubernetes API: whole objects and statuses by server-side apply, annotations by merge patch.
 //!
-//! In: what an object should be. Out: one request for it, counted. The comparison with what is there comes first and is
-//! pure; who finds no difference makes no request.
+//! In: what an object should be, and what that was decided upon. Out: one request for it, counted. The comparison with
+//! what is there comes first and is pure; who finds no difference makes no request.
+//!
+//! A request names the version of the object that it was decided upon, where that is known: the API server refuses it
+//! when somebody else has written since. So a request that was under way when its sender lost the lease, and arrives
+//! after the next leader has written, does nothing.
+
+mod basis;
+#[cfg(test)]
+mod on_a_server;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -10,6 +18,7 @@ use std::time::Duration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::Status;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -17,15 +26,19 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use underlay_world::Key;
+use underlay_world::{Key, Version};
+
+pub use basis::Basis;
+use basis::conditional;
 
 use crate::fault::text;
+use crate::fence::Fence;
 
 /// Longer than any healthy answer takes, shorter than a lease.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How often a list that others write too is read again before that is left to the next turn.
-const ATTEMPTS: usize = 3;
+/// How often an object that others write too is written before that is left to the next turn.
+const ATTEMPTS: usize = 5;
 
 /// A write that failed.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +54,9 @@ pub enum WriteError {
     /// No answer came.
     #[error("{0}: no answer from the API server in {PATIENCE:?}")]
     Silence(String),
+    /// We do not lead any more: it was not sent.
+    #[error("{0}: not sent, since the lease was not renewed in time")]
+    Late(String),
 }
 
 impl WriteError {
@@ -49,14 +65,26 @@ impl WriteError {
         self.status(404)
     }
 
-    /// Whether the object is another one by now.
+    /// Whether the object, or what the write was decided upon, is another one by now.
     pub fn is_conflict(&self) -> bool {
-        self.status(409)
+        // To a patch for another uid, the API server says that uids do not change.
+        let uid = |status: &Status| {
+            let mut causes = status.details.iter().flat_map(|details| &details.causes);
+            status.code == 422 && causes.any(|cause| cause.field == "metadata.uid")
+        };
+        self.status(409) || self.answer().is_some_and(uid)
     }
 
     fn status(&self, code: u16) -> bool {
-        let Self::Refused { source, .. } = self else { return false };
-        matches!(source.as_ref(), kube::Error::Api(status) if status.code == code)
+        self.answer().is_some_and(|status| status.code == code)
+    }
+
+    fn answer(&self) -> Option<&Status> {
+        let Self::Refused { source, .. } = self else { return None };
+        match source.as_ref() {
+            kube::Error::Api(status) => Some(status),
+            _ => None,
+        }
     }
 }
 
@@ -77,15 +105,33 @@ pub struct Writer {
     manager: &'static str,
     writes: Family<WriteLabels, Counter>,
     errors: Family<WriteLabels, Counter>,
+    fence: Option<Fence>,
+}
+
+/// How a patch is sent.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Merged into the object.
+    Merge,
+    /// Merged into the object by way of its status, so that the right to write that is enough.
+    Annotate,
+    /// Applied to the status.
+    ApplyStatus,
 }
 
 impl Writer {
     /// A writer in this name (see `underlay_desired::owner`).
     pub fn register(manager: &'static str, registry: &mut Registry) -> Self {
-        let writer = Self { manager, writes: Family::default(), errors: Family::default() };
+        let writer = Self { manager, writes: Family::default(), errors: Family::default(), fence: None };
         registry.register("underlay_writes", "Writes to the Kubernetes API", writer.writes.clone());
         registry.register("underlay_write_errors", "Writes that failed", writer.errors.clone());
         writer
+    }
+
+    /// The same writer, for one that leads: it sends nothing when the fence is closed.
+    #[must_use]
+    pub fn behind(self, fence: Fence) -> Self {
+        Self { fence: Some(fence), ..self }
     }
 
     /// Makes an object have what we say; what we do not say stays. It is made if it is not there.
@@ -102,10 +148,65 @@ impl Writer {
         self.count::<K, _>("create", &name, api.create(&params, object)).await
     }
 
-    /// Changes what a merge patch says. Where that has a uid, another object of the same name is a conflict.
-    pub async fn merge<K: Written>(&self, api: &Api<K>, name: &str, patch: &Value) -> Result<K, WriteError> {
+    /// Changes what a merge patch says.
+    pub async fn merge<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        basis: Basis<'_, K>,
+        patch: Value,
+    ) -> Result<K, WriteError> {
+        self.upon(api, name, &basis, Way::Merge, patch).await
+    }
+
+    /// Sends a patch for the version it was decided upon. Where others have written to the object meanwhile, and not to
+    /// what matters, it is sent again for the version that is there now.
+    async fn upon<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        basis: &Basis<'_, K>,
+        way: Way,
+        patch: Value,
+    ) -> Result<K, WriteError> {
+        let mut version = basis.version.cloned();
+        for _ in 1..ATTEMPTS {
+            let body = conditional(patch.clone(), basis.uid, version.as_ref());
+            let refused = match self.patch(api, name, way, body).await {
+                Err(error) if error.is_conflict() && basis.may_hold_again() => error,
+                result => return result,
+            };
+            let what = format!("get {} {name}", K::kind(&Default::default()));
+            let now = answer(what, PATIENCE, api.get(name)).await?;
+            if !basis.holds_for(&now) {
+                return Err(refused);
+            }
+            version = Some(Version::of(&now));
+        }
+        self.patch(api, name, way, conditional(patch, basis.uid, version.as_ref())).await
+    }
+
+    async fn patch<K: Written>(
+        &self,
+        api: &Api<K>,
+        name: &str,
+        way: Way,
+        patch: Value,
+    ) -> Result<K, WriteError> {
         let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
-        self.count::<K, _>("merge", name, api.patch(name, &params, &Patch::Merge(patch))).await
+        match way {
+            Way::Merge => {
+                self.count::<K, _>("merge", name, api.patch(name, &params, &Patch::Merge(patch))).await
+            }
+            Way::Annotate => {
+                let patch = Patch::Merge(patch);
+                self.count::<K, _>("annotate", name, api.patch_status(name, &params, &patch)).await
+            }
+            Way::ApplyStatus => {
+                let (params, patch) = (params.force(), Patch::Apply(patch));
+                self.count::<K, _>("apply-status", name, api.patch_status(name, &params, &patch)).await
+            }
+        }
     }
 
     /// Makes the very object with this uid stay until we let it go, or lets it go, and sets annotations. Whatever else
@@ -118,23 +219,23 @@ impl Writer {
         uid: &str,
         hold: &Hold<'_>,
     ) -> Result<Option<K>, WriteError> {
+        let mut refused = None;
         for _ in 0..ATTEMPTS {
             let what = format!("get {} {name}", K::kind(&Default::default()));
-            let metadata = match answer(what, api.get_metadata(name)).await {
+            let metadata = match answer(what, PATIENCE, api.get_metadata(name)).await {
                 Ok(object) => object.metadata,
                 Err(error) if error.is_not_found() => return Ok(None),
                 Err(error) => return Err(error),
             };
             let Some(patch) = hold_patch(&metadata, uid, hold) else { return Ok(None) };
-            match self.merge(api, name, &patch).await {
+            match self.patch(api, name, Way::Merge, patch).await {
                 Ok(object) => return Ok(Some(object)),
                 Err(error) if error.is_not_found() => return Ok(None),
-                Err(error) if error.is_conflict() => {}
+                Err(error) if error.is_conflict() => refused = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        // Whoever else writes it will be heard of.
-        Ok(None)
+        refused.map_or(Ok(None), Err)
     }
 
     /// Makes an object exactly what we say: for one that is all ours and has come to hold what others put there. It
@@ -150,6 +251,7 @@ impl Writer {
         &self,
         api: &Api<K>,
         name: &str,
+        basis: Basis<'_, K>,
         status: &impl Serialize,
     ) -> Result<K, WriteError> {
         let kind = Default::default();
@@ -159,64 +261,38 @@ impl Writer {
             "metadata": { "name": name },
             "status": status,
         });
-        let params = PatchParams::apply(self.manager).force();
-        let patch = Patch::Apply(object);
-        self.count::<K, _>("apply-status", name, api.patch_status(name, &params, &patch)).await
+        self.upon(api, name, &basis, Way::ApplyStatus, object).await
     }
 
-    /// Sets annotations, and removes those without a value, of the very object with this uid: another one of the same
-    /// name is a conflict. It goes by way of the status, so that the right to write that is enough.
+    /// Sets annotations, and removes those without a value. It goes by way of the status, so that the right to write
+    /// that is enough.
     pub async fn annotate<K: Written>(
         &self,
         api: &Api<K>,
         name: &str,
-        uid: &str,
+        basis: Basis<'_, K>,
         annotations: &BTreeMap<String, Option<String>>,
     ) -> Result<K, WriteError> {
-        let patch = Patch::Merge(annotation_patch(uid, annotations));
-        let params = PatchParams { field_manager: Some(self.manager.to_owned()), ..PatchParams::default() };
-        self.count::<K, _>("annotate", name, api.patch_status(name, &params, &patch)).await
+        let patch = json!({ "metadata": { "annotations": annotations } });
+        self.upon(api, name, &basis, Way::Annotate, patch).await
     }
 
-    /// Deletes the very object with this uid. One that is gone, or another of the same name, is no error. Returns what
-    /// is left of it where something holds it.
+    /// Deletes an object. One that is gone is no error. Returns whether it is gone: others may hold it.
     pub async fn delete<K: Written>(
         &self,
         api: &Api<K>,
         name: &str,
-        uid: &str,
-    ) -> Result<Option<K>, WriteError> {
-        let uid = (!uid.is_empty()).then(|| uid.to_owned());
-        let preconditions = Some(Preconditions { uid, resource_version: None });
+        basis: Basis<'_, K>,
+    ) -> Result<bool, WriteError> {
+        let uid = (!basis.uid.is_empty()).then(|| basis.uid.to_owned());
+        let resource_version = basis.version.and_then(Version::text).map(str::to_owned);
+        let preconditions = Some(Preconditions { uid, resource_version });
         let params = DeleteParams { preconditions, ..DeleteParams::default() };
         match self.count::<K, _>("delete", name, api.delete(name, &params)).await {
-            Ok(left) => Ok(left.left()),
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(None),
+            Ok(left) => Ok(left.is_right()),
+            Err(error) if error.is_not_found() => Ok(true),
             Err(error) => Err(error),
         }
-    }
-
-    /// Deletes the very object with this uid and lets it go. Returns whether it is gone: others may hold it too.
-    pub async fn remove<K: Written>(
-        &self,
-        api: &Api<K>,
-        name: &str,
-        uid: &str,
-        finalizer: &str,
-    ) -> Result<bool, WriteError> {
-        let Some(left) = self.delete(api, name, uid).await? else { return Ok(true) };
-        let let_go = Hold { finalizer, held: false, annotations: &BTreeMap::new() };
-        let left = match hold_patch(left.meta(), uid, &let_go) {
-            None => Some(left),
-            Some(patch) => match self.merge(api, name, &patch).await {
-                Ok(left) => Some(left),
-                Err(error) if error.is_not_found() => None,
-                // Somebody else has written it meanwhile: what it is now has to be read first.
-                Err(error) if error.is_conflict() => self.hold(api, name, uid, &let_go).await?,
-                Err(error) => return Err(error),
-            },
-        };
-        Ok(left.is_none_or(|left| left.meta().finalizers.as_ref().is_none_or(Vec::is_empty)))
     }
 
     async fn count<K: Written, T>(
@@ -228,8 +304,12 @@ impl Writer {
         let kind = K::kind(&Default::default()).into_owned();
         let what = format!("{verb} {kind} {name}");
         let labels = WriteLabels { verb, kind };
+        let patience = self.fence.as_ref().map_or(PATIENCE, |fence| fence.left().min(PATIENCE));
+        if patience.is_zero() {
+            return Err(WriteError::Late(what));
+        }
         self.writes.get_or_create(&labels).inc();
-        let result = answer(what, request).await;
+        let result = answer(what, patience, request).await;
         if result.is_err() {
             self.errors.get_or_create(&labels).inc();
         }
@@ -238,19 +318,15 @@ impl Writer {
 }
 
 /// What the API server says, if it says anything.
-async fn answer<T>(what: String, request: impl Future<Output = kube::Result<T>>) -> Result<T, WriteError> {
-    match tokio::time::timeout(PATIENCE, request).await {
+async fn answer<T>(
+    what: String,
+    patience: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, WriteError> {
+    match tokio::time::timeout(patience, request).await {
         Ok(answer) => answer.map_err(|source| WriteError::Refused { what, source: Box::new(source) }),
         Err(_) => Err(WriteError::Silence(what)),
     }
-}
-
-fn annotation_patch(uid: &str, annotations: &BTreeMap<String, Option<String>>) -> Value {
-    let mut metadata = json!({ "annotations": annotations });
-    if !uid.is_empty() {
-        metadata["uid"] = uid.into();
-    }
-    json!({ "metadata": metadata })
 }
 
 /// Whether an object stays until we let it go.
@@ -389,12 +465,5 @@ mod tests {
         let with = Hold { annotations: &said, ..hold(true) };
         let want = json!({ "metadata": { "uid": "u", "resourceVersion": "7", "annotations": { "a": "1" } } });
         assert_eq!(hold_patch(&have(&["ours"]), "u", &with), Some(want));
-    }
-
-    #[test]
-    fn a_patch_names_only_what_changes() {
-        let annotations = BTreeMap::from([("a".to_owned(), Some("1".to_owned())), ("b".to_owned(), None)]);
-        let want = json!({ "metadata": { "uid": "u", "annotations": { "a": "1", "b": null } } });
-        assert_eq!(annotation_patch("u", &annotations), want);
     }
 }

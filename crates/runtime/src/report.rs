@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use underlay_world::{Local, Settings};
 
 /// The port that agents listen on unless told otherwise.
 pub const AGENT_PORT: u16 = 9411;
@@ -20,6 +21,8 @@ pub struct Question {
     pub pod: Option<String>,
     /// A destination, for the learned routes that lead there.
     pub to: Option<IpNet>,
+    /// What plans are made from that only the node knows.
+    pub local: bool,
 }
 
 impl Question {
@@ -30,6 +33,7 @@ impl Question {
             match key {
                 "pod" => question.pod = Some(plain(value)),
                 "to" => question.to = plain(value).parse().ok(),
+                "local" => question.local = value == "true",
                 _ => {}
             }
         }
@@ -40,7 +44,8 @@ impl Question {
     pub fn render(&self) -> String {
         let pod = self.pod.as_ref().map(|pod| format!("pod={pod}"));
         let to = self.to.map(|to| format!("to={to}"));
-        pod.into_iter().chain(to).collect::<Vec<_>>().join("&")
+        let local = self.local.then(|| "local=true".to_owned());
+        pod.into_iter().chain(to).chain(local).collect::<Vec<_>>().join("&")
     }
 }
 
@@ -71,6 +76,18 @@ pub struct AgentReport {
     pub routes: Vec<RouteReport>,
     /// What FRR says.
     pub speaker: SpeakerReport,
+    /// What only the node knows, if that was asked for.
+    pub inputs: Option<Inputs>,
+}
+
+/// What plans of a node are made from, besides the API's objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Inputs {
+    /// What the node sees of itself.
+    pub local: Local,
+    /// The settings that its agent was given.
+    pub settings: Settings,
 }
 
 /// How far an edge is.
@@ -103,6 +120,20 @@ pub struct PlanReport {
     pub learned: usize,
     /// How many of them are in OVN.
     pub imported: usize,
+    /// User-defined networks, by name: those that the node carries, and those that wait for something.
+    pub networks: BTreeMap<String, NetworkReport>,
+}
+
+/// A user-defined network on the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NetworkReport {
+    /// The node's subnets of it.
+    pub subnets: Vec<IpNet>,
+    /// How many pods of the node are in it.
+    pub pods: usize,
+    /// What it waits for; nothing if the node carries it.
+    pub waiting: Option<String>,
 }
 
 /// A pod of the node.
@@ -111,12 +142,20 @@ pub struct PlanReport {
 pub struct PodReport {
     /// Its identity.
     pub uid: String,
-    /// Its addresses.
+    /// Its addresses in the default network.
     pub addresses: Vec<IpAddr>,
-    /// Whether they are written in its object.
+    /// Whether all its addresses are written in its object.
     pub recorded: bool,
     /// Why it has none.
     pub problem: Option<String>,
+    /// Whether its addresses are for probes only, because another network carries its traffic.
+    pub locked: bool,
+    /// The user-defined network that carries its traffic, if one does.
+    pub network: Option<String>,
+    /// Its addresses there.
+    pub own_addresses: Vec<IpAddr>,
+    /// What it waits for before it can start.
+    pub waiting: Option<String>,
 }
 
 /// A route that BGP brought into the kernel.
@@ -174,16 +213,38 @@ mod tests {
 
     #[test]
     fn questions_come_back() {
-        for (pod, to) in
-            [(None, None), (Some("a/b.c"), None), (None, Some("fd00::/8")), (Some("a/b"), Some("10.0.0.0/8"))]
-        {
-            let question =
-                Question { pod: pod.map(str::to_owned), to: to.map(|to| to.parse().expect("a prefix")) };
+        for (pod, to, local) in [
+            (None, None, false),
+            (None, None, true),
+            (Some("a/b.c"), None, false),
+            (None, Some("fd00::/8"), true),
+            (Some("a/b"), Some("10.0.0.0/8"), false),
+        ] {
+            let to = to.map(|to| to.parse().expect("a prefix"));
+            let question = Question { pod: pod.map(str::to_owned), to, local };
             assert_eq!(Question::parse(&question.render()), question);
         }
         let raw = Question::parse("pod=a%2Fb&to=fd00%3a%3A%2f8");
         assert_eq!(raw.render(), "pod=a/b&to=fd00::/8");
-        assert_eq!(Question::parse("x=1&to=nowhere&pod"), Question::default());
+        assert_eq!(Question::parse("x=1&to=nowhere&pod&local=perhaps"), Question::default());
+    }
+
+    #[test]
+    fn what_a_node_sees_of_itself_comes_back() {
+        let bridge = underlay_world::local::Bridge {
+            name: "br-ex".to_owned(),
+            mac: "02:00:00:00:00:12".parse().expect("an address"),
+            addresses: vec!["172.30.0.12/24".parse().expect("an address")],
+            mtu: 1500,
+            uplink: Some(1),
+            patches: [("patch".to_owned(), 2)].into(),
+            checks_size: true,
+        };
+        let local = Local { chassis: "a".to_owned(), bridge: Some(bridge), ..Local::default() };
+        let report =
+            AgentReport { inputs: Some(Inputs { local, ..Inputs::default() }), ..AgentReport::default() };
+        let text = serde_json::to_string(&report).expect("written");
+        assert_eq!(serde_json::from_str::<AgentReport>(&text).expect("read"), report);
     }
 
     #[test]

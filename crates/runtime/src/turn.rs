@@ -60,6 +60,10 @@ impl News {
 pub struct Turn {
     /// Kinds of which something changed.
     pub changed: BTreeSet<&'static str>,
+    /// Namespaces of what changed one by one; objects of the cluster are in the empty one.
+    pub namespaces: BTreeSet<String>,
+    /// Whether a whole list changed something: that may be anywhere.
+    pub anywhere: bool,
     /// Whether every kind has been listed, so that what is missing in the world is missing.
     pub ready: bool,
 }
@@ -165,13 +169,22 @@ impl Feeds {
     /// Takes an update in, and remembers whether it is worth a turn.
     fn take(&mut self, update: Update, world: &mut World) {
         let (kind, news) = match update {
-            Update::Change { kind, edit } => {
+            Update::Change { kind, namespace, edit } => {
                 self.works(kind);
-                (kind, self.changed(kind, edit(world)))
+                let changed = edit(world);
+                if changed {
+                    self.turn.changed.insert(kind);
+                    self.turn.namespaces.insert(namespace);
+                }
+                (kind, changed)
             }
             Update::Listed { kind, edit } => {
                 self.works(kind);
-                let changed = self.changed(kind, edit(world));
+                let changed = edit(world);
+                if changed {
+                    self.turn.changed.insert(kind);
+                    self.turn.anywhere = true;
+                }
                 (kind, self.listed.insert(kind) || changed)
             }
             Update::Fault { kind, error, unknown } => {
@@ -185,13 +198,6 @@ impl Feeds {
         if news {
             self.note(kind);
         }
-    }
-
-    fn changed(&mut self, kind: &'static str, changed: bool) -> bool {
-        if changed {
-            self.turn.changed.insert(kind);
-        }
-        changed
     }
 
     fn works(&mut self, kind: &'static str) {
@@ -219,7 +225,7 @@ mod tests {
             let node = Node { name: name.to_owned(), ..Node::default() };
             world.nodes.insert(Key::cluster(name), Arc::new(node)).is_none()
         };
-        Update::Change { kind: "Node", edit: Box::new(edit) }
+        Update::Change { kind: "Node", namespace: String::new(), edit: Box::new(edit) }
     }
 
     fn missing(kind: &'static str) -> Update {
@@ -245,7 +251,9 @@ mod tests {
         let mut feeds = Feeds::new().with("Node", feed(vec![listed("Node"), node("a"), node("b")]));
         let mut world = World::default();
         let turn = feeds.next(&mut world).await;
-        assert_eq!(turn, Turn { changed: BTreeSet::from(["Node"]), ready: true });
+        let namespaces = BTreeSet::from([String::new()]);
+        let changed = BTreeSet::from(["Node"]);
+        assert_eq!(turn, Turn { changed, namespaces, anywhere: false, ready: true });
         assert_eq!(world.nodes.len(), 2);
         assert!(feeds.next(&mut world).now_or_never().is_none(), "nothing more is new");
     }

@@ -1,16 +1,17 @@
 //! A real API server with its etcd, for tests that need Kubernetes' API but no nodes.
 //!
-//! In: the artifacts. Out: an address that nobody else uses, the kubeconfigs of an admin and of the cluster manager, and
-//! on request a log of what the cluster manager writes.
+//! In: the artifacts. Out: an address that nobody else uses, the kubeconfigs of an admin and of the cluster manager, the
+//! faults that such a server can have, and on request a log of what the cluster manager writes.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use underlay_lab::artifacts::Artifacts;
 use underlay_lab::pki::{Actor, Pki};
 
@@ -42,10 +43,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct ApiServer {
     // Fields are dropped in order: the API server before its etcd, both before their files.
-    server: Server,
-    etcd: Server,
+    controllers: Mutex<Option<Server>>,
+    server: Mutex<Server>,
+    etcd: Mutex<Server>,
+    artifacts: Artifacts,
     address: SocketAddr,
-    kubectl: PathBuf,
+    audited: bool,
     startup: Duration,
     scratch: Scratch,
 }
@@ -89,20 +92,20 @@ impl ApiServer {
         let scratch = Scratch::new("api");
         let address = own_address();
         write_keys(&scratch, address);
-        let etcd = start_etcd(&artifacts, &scratch);
-        let server = start_server(&artifacts, &scratch, address, audited);
-        let kubectl = artifacts.program("kubectl");
-        let mut this = Self { server, etcd, address, kubectl, startup: Duration::ZERO, scratch };
+        let etcd = Mutex::new(start_etcd(&artifacts, &scratch));
+        let server = Mutex::new(start_server(&artifacts, &scratch, address, audited));
+        let (controllers, startup) = (Mutex::default(), Duration::ZERO);
+        let mut this = Self { controllers, server, etcd, artifacts, address, audited, startup, scratch };
         this.wait_until_ready();
         this.startup = started.elapsed();
         this
     }
 
     #[track_caller]
-    fn wait_until_ready(&mut self) {
+    fn wait_until_ready(&self) {
         let ready = try_wait_for("the API server to be ready", PATIENCE, || {
-            self.etcd.must_live();
-            self.server.must_live();
+            lock(&self.etcd).must_live();
+            lock(&self.server).must_live();
             // kubectl is slow to start: first see whether there is anybody to ask.
             TcpStream::connect(self.address).map_err(|error| format!("{}: {error}", self.address))?;
             let output = self.kubectl(&["get", "--raw", "/readyz"]);
@@ -112,13 +115,60 @@ impl ApiServer {
             Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
         });
         if let Err(error) = ready {
-            panic!("{error}\nlast words of the API server:\n{}", self.server.last_words());
+            panic!("{error}\nlast words of the API server:\n{}", lock(&self.server).last_words());
         }
+    }
+
+    /// It hangs: who is connected stays so and hears nothing, until [`resume`](Self::resume).
+    #[track_caller]
+    pub fn pause(&self) {
+        lock(&self.server).signal(Signal::SIGSTOP);
+    }
+
+    /// It goes on where it was.
+    #[track_caller]
+    pub fn resume(&self) {
+        lock(&self.server).signal(Signal::SIGCONT);
+    }
+
+    /// It is killed, and there is nobody to connect to, until [`revive`](Self::revive).
+    pub fn crash(&self) {
+        lock(&self.server).end();
+    }
+
+    /// Starts it again on the same etcd, and waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started, or is not ready in time.
+    #[track_caller]
+    pub fn revive(&self) {
+        *lock(&self.server) = start_server(&self.artifacts, &self.scratch, self.address, self.audited);
+        self.wait_until_ready();
+    }
+
+    /// Starts Kubernetes' own controllers of these names, separated by commas, for as long as the server lives. They
+    /// begin to work some seconds later.
+    #[track_caller]
+    pub fn run_controllers(&self, names: &str) {
+        let mut command = mortal(&self.artifacts.program("kube-controller-manager"));
+        command
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig())
+            .arg(format!("--controllers={names}"))
+            .args(["--leader-elect=false", "--secure-port=0"]);
+        let log = self.scratch.join("kube-controller-manager.log");
+        *lock(&self.controllers) = Some(Server::start("kube-controller-manager", command, &log));
     }
 
     /// Where it serves.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
+    }
+
+    /// The same, for who connects without a name.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Kubeconfig of an admin, valid as long as the server.
@@ -148,12 +198,16 @@ impl ApiServer {
     /// When kubectl cannot be run at all.
     #[track_caller]
     pub fn kubectl(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(&self.kubectl);
+        let mut command = Command::new(self.artifacts.program("kubectl"));
         command.arg("--kubeconfig").arg(self.kubeconfig()).args(arguments).stdin(Stdio::null());
         // Its cache of the API's shape must not outlive the API.
         command.env("KUBECACHEDIR", self.scratch.join("kubectl-cache"));
         command.output().unwrap_or_else(|error| panic!("running kubectl: {error}"))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An address nobody else picks: our process number, which is unique on this machine and has 22 bits, in the upper

@@ -8,6 +8,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 /// Lines of a server's log that are shown when it fails.
 const LOG_LINES: usize = 15;
 
@@ -50,11 +53,25 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Sends it a signal.
+    #[track_caller]
+    pub fn signal(&self, signal: Signal) {
+        let sent = i32::try_from(self.child.id()).map(|pid| kill(Pid::from_raw(pid), signal));
+        assert!(matches!(sent, Ok(Ok(()))), "{signal} for {}: {sent:?}", self.name);
+    }
+
+    /// Ends it at once, and waits until it has ended.
+    pub fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // Its data goes with it, so there is nothing to shut down in good order.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }
 

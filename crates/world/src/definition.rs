@@ -8,8 +8,8 @@ use underlay_api::annotations::{Annotation, NetworkId};
 use underlay_api::network::{self, FINALIZER, FieldError, Network, OWN_ANNOTATIONS};
 use underlay_api::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 
-use crate::Key;
 use crate::kind::key_of;
+use crate::{Key, Version};
 
 /// What kubectl remembers of a manifest: no annotation of the user's, and as long as the object itself.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -43,6 +43,8 @@ pub struct Definition {
     pub key: Key,
     /// Its identity: another definition of the same name has another one.
     pub uid: String,
+    /// Which writing of it this is.
+    pub version: Version,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Annotations of the user's; neither ours nor kubectl's.
@@ -64,21 +66,22 @@ pub struct Definition {
 impl Definition {
     /// Reads a ClusterUserDefinedNetwork.
     pub fn of_cluster(object: ClusterUserDefinedNetwork) -> Self {
-        let network = object.spec.network();
+        let (network, version) = (object.spec.network(), Version::of(&object));
         let selector = selector(object.spec.namespace_selector);
         let conditions = object.status.map(|status| status.conditions).unwrap_or_default();
-        Self::new(object.metadata, network, Some(selector), conditions)
+        Self::new(object.metadata, version, network, Some(selector), conditions)
     }
 
     /// Reads a UserDefinedNetwork.
     pub fn of_namespace(object: UserDefinedNetwork) -> Self {
-        let network = object.spec.network();
+        let (network, version) = (object.spec.network(), Version::of(&object));
         let conditions = object.status.map(|status| status.conditions).unwrap_or_default();
-        Self::new(object.metadata, network, None, conditions)
+        Self::new(object.metadata, version, network, None, conditions)
     }
 
     fn new(
         metadata: ObjectMeta,
+        version: Version,
         network: Result<Network, FieldError>,
         namespaces: Option<Result<Selector, String>>,
         conditions: Vec<Condition>,
@@ -89,6 +92,7 @@ impl Definition {
             // Of a number that cannot be read nothing is lost: the network is given one.
             id: NetworkId::of(&metadata).ok().flatten(),
             uid: metadata.uid.unwrap_or_default(),
+            version,
             labels: metadata.labels.unwrap_or_default(),
             annotations: metadata.annotations.into_iter().flatten().filter(|(key, _)| !own(key)).collect(),
             network,

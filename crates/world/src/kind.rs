@@ -12,8 +12,8 @@ use underlay_api::{
 };
 
 use crate::{
-    AnyAttachment, Attached, Attachment, Definition, EndpointSlice, Key, Nad, Namespace, Node, Pod, Service,
-    Session, Speaker, World,
+    AnyAttachment, AnySlice, Attached, Attachment, Definition, EndpointSlice, Key, Nad, Namespace, Node, Pod,
+    Service, Session, Slice, Speaker, World,
 };
 
 /// A kind of object.
@@ -38,6 +38,43 @@ pub fn key_of(metadata: &ObjectMeta) -> Key {
         name: metadata.name.clone().unwrap_or_default(),
     }
 }
+
+/// Makes a wrapper the resource that it wraps, for those who read the same objects in another way.
+macro_rules! wraps {
+    ($wrapper:ty, $object:ty) => {
+        impl kube::Resource for $wrapper {
+            type DynamicType = ();
+            type Scope = k8s_openapi::NamespaceResourceScope;
+
+            fn kind((): &()) -> std::borrow::Cow<'_, str> {
+                <$object as kube::Resource>::kind(&())
+            }
+
+            fn group((): &()) -> std::borrow::Cow<'_, str> {
+                <$object as kube::Resource>::group(&())
+            }
+
+            fn version((): &()) -> std::borrow::Cow<'_, str> {
+                <$object as kube::Resource>::version(&())
+            }
+
+            fn plural((): &()) -> std::borrow::Cow<'_, str> {
+                <$object as kube::Resource>::plural(&())
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.0.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.0.metadata
+            }
+        }
+    };
+}
+
+wraps!(AnyAttachment, NetworkAttachmentDefinition);
+wraps!(AnySlice, discovery::v1::EndpointSlice);
 
 /// Implements a kind that is kept behind an [`Arc`].
 macro_rules! kind {
@@ -79,9 +116,12 @@ kind!(UserDefinedNetwork, Arc<Definition>, "UserDefinedNetwork", networks, |obje
 kind!(core::v1::Namespace, Arc<Namespace>, "Namespace", namespaces, |object| {
     Some(Arc::new(Namespace::read(object)))
 });
-kind!(PartialObjectMeta<core::v1::Pod>, Attached, "Pod", attached, |pod: PartialObjectMeta<
+kind!(AnySlice, Arc<Slice>, "EndpointSlice", any_slices, |any: AnySlice| Slice::read(any.0).map(Arc::new));
+kind!(PartialObjectMeta<core::v1::Pod>, Arc<Attached>, "Pod", attached, |pod: PartialObjectMeta<
     core::v1::Pod,
->| { Attached::read(&pod.metadata) });
+>| {
+    Attached::read(&pod.metadata).map(Arc::new)
+});
 kind!(RouteAdvertisements, Arc<RouteAdvertisements>, "RouteAdvertisements", advertisements, |object| {
     Some(Arc::new(without_bookkeeping(object)))
 });

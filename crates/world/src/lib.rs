@@ -16,7 +16,9 @@ pub mod pod;
 pub mod select;
 pub mod service;
 pub mod settings;
+pub mod slice;
 pub mod speaker;
+pub mod version;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +36,9 @@ pub use node::Node;
 pub use pod::{Pod, PodState};
 pub use service::{Endpoint, EndpointSlice, Service};
 pub use settings::Settings;
+pub use slice::{AnySlice, Slice};
 pub use speaker::{Session, Speaker};
+pub use version::Version;
 
 /// Namespace and name; the namespace of an object of the cluster is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -67,6 +71,14 @@ impl std::fmt::Display for Key {
     }
 }
 
+/// What a namespace has of objects of one kind.
+pub fn within<'a, T>(
+    objects: &'a BTreeMap<Key, T>,
+    namespace: &'a str,
+) -> impl Iterator<Item = (&'a Key, &'a T)> {
+    objects.range(Key::new(namespace, "")..).take_while(move |(key, _)| key.namespace == namespace)
+}
+
 /// All that is known. Each program watches the kinds it needs; the others stay empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct World {
@@ -89,7 +101,9 @@ pub struct World {
     /// All attachment definitions, as they are written.
     pub attachments: BTreeMap<Key, Arc<Attachment>>,
     /// Living pods in networks other than the default one.
-    pub attached: BTreeMap<Key, Attached>,
+    pub attached: BTreeMap<Key, Arc<Attached>>,
+    /// Endpoint slices that the cluster's controllers wrote, and those that were made from them for networks of tenants.
+    pub any_slices: BTreeMap<Key, Arc<Slice>>,
     /// Advertisements.
     pub advertisements: BTreeMap<Key, Arc<RouteAdvertisements>>,
     /// Parts of the nodes' FRR configuration: the users' and those generated from them.

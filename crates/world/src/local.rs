@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
 use underlay_net::Mac;
 
 use crate::Key;
 
-/// A node from within.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A node from within. Written down, it is without what is large and changes all the time: routes, and addresses of pods.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Local {
     /// Name of its chassis in OVN.
     pub chassis: String,
@@ -19,16 +21,21 @@ pub struct Local {
     pub bridge: Option<Bridge>,
     /// All addresses of the node that are not of our making.
     pub addresses: BTreeSet<IpNet>,
+    /// Whether its kernel has VRF devices.
+    pub has_vrf: bool,
     /// Gateways of the node's default routes out of the bridge.
     pub next_hops: Vec<IpAddr>,
     /// Routes that BGP brought.
+    #[serde(skip)]
     pub learned: Vec<LearnedRoute>,
     /// Addresses that were given to pods and may not be recorded yet.
+    #[serde(skip)]
     pub assigned: BTreeMap<Key, Assigned>,
 }
 
 /// The external bridge.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Bridge {
     /// Its name.
     pub name: String,

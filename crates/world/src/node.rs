@@ -5,10 +5,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1;
+use k8s_openapi::jiff::Timestamp;
 use underlay_api::annotations::{
     Annotation, ChassisId, EncapIps, Gateway, HostCidrs, L3Gateway, NodeId, NodeSubnets, PrimaryAddresses,
     TransitAddresses,
 };
+
+use crate::Version;
 
 /// What the keys of our annotations begin with.
 const ANNOTATIONS: &str = "k8s.ovn.org/";
@@ -20,6 +23,10 @@ pub struct Node {
     pub name: String,
     /// Its identity: another node of the same name has another one.
     pub uid: String,
+    /// Which writing of it this is.
+    pub version: Version,
+    /// When it was made.
+    pub created: Option<Timestamp>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// The annotations of our family, as they are written.
@@ -73,6 +80,8 @@ impl Node {
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
+            version: Version::of(object),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             labels: metadata.labels.clone().unwrap_or_default(),
             annotations: metadata
                 .annotations

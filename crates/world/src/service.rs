@@ -10,12 +10,12 @@ use crate::Key;
 use crate::kind::key_of;
 
 /// Label by which a slice names its service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// Label by which a slice with the addresses of a user-defined network names its service: nobody else takes it for one
 /// of the service's own.
-const NETWORK_SERVICE_NAME: &str = "k8s.ovn.org/service-name";
+pub const NETWORK_SERVICE_NAME: &str = "k8s.ovn.org/service-name";
 /// Label or annotation by which such a slice names the network.
-const NETWORK_NAME: &str = "k8s.ovn.org/endpointslice-network";
+pub const NETWORK_NAME: &str = "k8s.ovn.org/endpointslice-network";
 
 /// A transport protocol that services have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,12 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use serde::{Deserialize, Serialize};
 use underlay_net::Family;
 use underlay_net::alloc::SubnetRange;
 use underlay_net::cidr::nth;
 
 /// The settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Settings {
     /// Ranges of pod addresses, and the length of a node's part of each.
     pub cluster_subnets: Vec<SubnetRange>,
@@ -27,7 +29,7 @@ pub struct Settings {
 }
 
 /// A range for each family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dual {
     /// IPv4.
     pub v4: Ipv4Net,

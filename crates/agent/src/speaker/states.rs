@@ -14,7 +14,7 @@ use underlay_net::hash::fnv1a64;
 use underlay_plan::node::frr::Conflict;
 use underlay_runtime::edge::{Edge, EdgeMetrics, Plans, Report};
 use underlay_runtime::feed::text_with_sources;
-use underlay_runtime::objects::Writer;
+use underlay_runtime::objects::{Basis, Writer};
 
 use super::Applied;
 
@@ -151,7 +151,10 @@ impl Teller {
         }
         for name in known.sessions.keys().filter(|name| !told.sessions.contains_key(*name)) {
             changes += 1;
-            self.writer.delete(&self.sessions, name, "").await.map_err(|error| text_with_sources(&error))?;
+            self.writer
+                .delete(&self.sessions, name, Basis::identity(""))
+                .await
+                .map_err(|error| text_with_sources(&error))?;
         }
         self.known = Some(told.clone());
         Ok(Report { changes })
@@ -171,7 +174,7 @@ impl Teller {
             let object = FRRNodeState { metadata, ..FRRNodeState::default() };
             self.writer.apply(&self.nodes, &object).await.map_err(|error| text_with_sources(&error))?;
         }
-        let written = self.writer.apply_status(&self.nodes, &self.node, status).await;
+        let written = self.writer.apply_status(&self.nodes, &self.node, Basis::identity(""), status).await;
         written.map(drop).map_err(|error| text_with_sources(&error))
     }
 
@@ -193,7 +196,7 @@ impl Teller {
             let object = BGPSessionState { metadata, ..BGPSessionState::default() };
             self.writer.apply(&self.sessions, &object).await.map_err(|error| text_with_sources(&error))?;
         }
-        let written = self.writer.apply_status(&self.sessions, name, status).await;
+        let written = self.writer.apply_status(&self.sessions, name, Basis::identity(""), status).await;
         written.map(drop).map_err(|error| text_with_sources(&error))
     }
 }

@@ -20,6 +20,7 @@ mod transport;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use underlay_net::names::CLUSTER_NETWORK;
 
 pub use cluster::{ClusterUserDefinedNetwork, ClusterUserDefinedNetworkSpec, NetworkSpec};
 pub use ipam::{IpamLifecycle, IpamMode, IpamSpec};
@@ -50,7 +51,7 @@ pub const API_VERSION: &str = "k8s.ovn.org/v1";
 
 /// The name of the network of a ClusterUserDefinedNetwork.
 pub fn cluster_network_name(name: &str) -> String {
-    format!("cluster_udn_{name}")
+    format!("{CLUSTER_NETWORK}{name}")
 }
 
 /// The name of the network of a UserDefinedNetwork.

@@ -1,11 +1,14 @@
 //! The whole program on a real API server: a cluster comes to life, advertises, makes mistakes and changes its mind.
 #![allow(clippy::unwrap_used)]
 
-mod daemon;
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
+mod common;
 mod networks;
+mod slices;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kube::Api;
 use kube::api::{ListParams, PostParams};
@@ -13,7 +16,7 @@ use serde_json::{Value, json};
 use underlay_api::{FRRConfiguration, RouteAdvertisements, crds};
 use underlay_testkit::{ApiServer, Scratch, wait_for};
 
-use daemon::{Daemon, PATIENCE, apply, becomes, get, kubectl};
+use common::daemon::{Daemon, PATIENCE, apply, becomes, get, kubectl};
 
 const GENERATED: [&str; 5] =
     ["frrconfigurations", "-n", "frr", "-l", "k8s.ovn.org/route-advertisements=default"];
@@ -22,14 +25,19 @@ const GENERATED: [&str; 5] =
 fn the_life_of_a_cluster() {
     let server = ApiServer::shared();
     let scratch = Scratch::new("cluster");
-    let first = Daemon::start(server, &scratch, "first");
+    // Nobody here waits until such a lease is over: it is given back.
+    let start = |name| {
+        let long = ["--leader-elect-lease-duration=300"];
+        Daemon::start_with(&server.kubeconfig(), &scratch, name, &long)
+    };
+    let first = start("first");
     nodes_get_their_place_before_there_are_definitions(server, &scratch, &first);
     definitions_arrive(server, &scratch, &first);
     routes_are_advertised(server, &scratch, &first);
     what_others_do_to_generated_objects_is_undone(server, &scratch);
     a_mistake_is_told_and_changes_nothing(server, &first);
     what_cannot_be_written_is_told(server, &scratch, &first);
-    let second = Daemon::start(server, &scratch, "second");
+    let second = start("second");
     a_restart_writes_nothing(server, first, &second);
     advertisements_go(server, &second);
     second.stop();
@@ -228,7 +236,7 @@ fn what_cannot_be_written_is_told(server: &ApiServer, scratch: &Scratch, daemon:
     let status = get(server, &["ra", "doomed"])["status"]["status"].as_str().unwrap().to_owned();
     assert!(
         status.starts_with(
-            "Not Accepted: failed to reconcile RouteAdvertisements \"doomed\": apply FRRConfiguration"
+            "Not Accepted: failed to reconcile RouteAdvertisements \"doomed\": create FRRConfiguration"
         ) && status.contains("is being terminated"),
         "{status}"
     );
@@ -254,14 +262,8 @@ fn a_restart_writes_nothing(server: &ApiServer, first: Daemon, second: &Daemon) 
     second.shows("/readyz", "200 OK");
     assert!(first.leads() && !second.leads(), "one leads");
     let before = versions(server);
-    let stopped = Instant::now();
     first.stop();
     wait_for("the second to lead", PATIENCE, || if second.leads() { Ok(()) } else { Err(second.log()) });
-    assert!(
-        stopped.elapsed() < Duration::from_millis(1500),
-        "{:?}: the lease was given back",
-        stopped.elapsed()
-    );
     second.shows(
         "/metrics",
         r#"underlay_route_advertisements_condition{name="default",condition="Accepted",status="True"} 1"#,

@@ -7,14 +7,14 @@ use std::time::Instant;
 use kube::Api;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use underlay_api::{NetworkAttachmentDefinition, crds};
+use underlay_api::NetworkAttachmentDefinition;
 use underlay_testkit::{ApiServer, Scratch, wait_for};
 
-use crate::daemon::{Daemon, PATIENCE, apply, becomes, get, kubectl};
+use crate::common::daemon::{Daemon, PATIENCE, apply, becomes, get, kubectl};
+use crate::common::objects::{
+    ATTACHMENTS, ID, condition, message, namespace, network, numbers, parts, prepare,
+};
 
-const ID: &str = "k8s.ovn.org/network-id";
-const SUBNETS: &str = "k8s.ovn.org/node-subnets";
-const ATTACHMENTS: [&str; 2] = ["network-attachment-definitions", "-A"];
 /// Networks of the rollout that is cut short.
 const MANY: usize = 20;
 
@@ -34,70 +34,8 @@ fn the_life_of_networks() {
     daemon.stop();
 }
 
-fn prepare(server: &ApiServer, scratch: &Scratch) {
-    let definitions: Vec<Value> =
-        crds::all().iter().map(|definition| serde_json::to_value(definition).unwrap()).collect();
-    apply(server, scratch, &definitions);
-    kubectl(server, &["wait", "--for=condition=Established", "crd", "--all"]);
-    let nodes = ["n1", "n2", "n3"]
-        .map(|name| json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name } }));
-    apply(server, scratch, &nodes);
-    apply(server, scratch, &[namespace("a", "x"), namespace("b", "x"), namespace("c", "y")]);
-}
-
-fn namespace(name: &str, team: &str) -> Value {
-    let labels = json!({ "team": team, "k8s.ovn.org/primary-user-defined-network": "" });
-    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } })
-}
-
-fn network(name: &str, team: &str, cidr: &str) -> Value {
-    let layer3 = json!({ "role": "Primary", "subnets": [{ "cidr": cidr, "hostSubnet": 24 }] });
-    json!({
-        "apiVersion": "k8s.ovn.org/v1",
-        "kind": "ClusterUserDefinedNetwork",
-        "metadata": { "name": name },
-        "spec": {
-            "namespaceSelector": { "matchLabels": { "team": team } },
-            "network": { "topology": "Layer3", "layer3": layer3 },
-        },
-    })
-}
-
-/// The number on every attachment definition, by its namespace and name.
-fn numbers(list: &Value) -> BTreeMap<String, String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let entry = |item: &Value| {
-        let metadata = &item["metadata"];
-        let name = format!("{}/{}", text(&metadata["namespace"]), text(&metadata["name"]));
-        (name, text(&metadata["annotations"][ID]))
-    };
-    list["items"].as_array().unwrap().iter().map(entry).collect()
-}
-
 fn attached(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, number)| ((*name).to_owned(), (*number).to_owned())).collect()
-}
-
-/// The parts of a node, by network.
-fn parts(server: &ApiServer, node: &str) -> BTreeMap<String, Vec<String>> {
-    let node = get(server, &["node", node]);
-    let text = node["metadata"]["annotations"][SUBNETS].as_str().unwrap_or("{}").to_owned();
-    serde_json::from_str(&text).unwrap()
-}
-
-/// A condition as `status reason`.
-fn condition(object: &Value, type_: &str) -> String {
-    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let found = conditions.iter().find(|condition| condition["type"] == type_);
-    found.map_or_else(String::new, |condition| {
-        format!("{} {}", condition["status"].as_str().unwrap(), condition["reason"].as_str().unwrap())
-    })
-}
-
-fn message(object: &Value) -> String {
-    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let found = conditions.iter().find(|condition| condition["type"] == "NetworkCreated");
-    found.map_or_else(String::new, |condition| condition["message"].as_str().unwrap().to_owned())
 }
 
 fn a_network_comes(server: &ApiServer, scratch: &Scratch, daemon: &Daemon) {

@@ -7,13 +7,13 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
-use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom};
+use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom, PodNetwork, Role};
 use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
 use underlay_api::route_advertisements::{AdvertisementType, NetworkSelectionType};
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
 use underlay_runtime::report::{AgentReport, SessionReport};
 use underlay_world::select::picks;
-use underlay_world::{Node, Pod};
+use underlay_world::{Definition, Nad, Namespace, Node, Pod};
 
 /// The state of a session over which routes are exchanged.
 pub const ESTABLISHED: &str = "Established";
@@ -33,6 +33,12 @@ pub struct Facts {
     pub speakers: BTreeMap<String, FRRNodeStateStatus>,
     /// How BGP sessions fare.
     pub sessions: Vec<BGPSessionStateStatus>,
+    /// Networks that tenants have for themselves.
+    pub networks: Vec<Definition>,
+    /// Attachment definitions of networks.
+    pub attachments: Vec<Nad>,
+    /// Namespaces, by name.
+    pub namespaces: BTreeMap<String, Namespace>,
     /// Resources that the API server does not know.
     pub missing: Vec<String>,
 }
@@ -186,8 +192,25 @@ impl PodFacts {
 
     /// Addresses that are recorded for it in the default network.
     pub fn recorded(&self) -> Vec<IpAddr> {
-        let network = self.pod.networks.as_ref().and_then(|networks| networks.0.get(DEFAULT_NETWORK));
+        let network = self.default_network();
         network.map(|network| network.addresses.iter().map(IpNet::addr).collect()).unwrap_or_default()
+    }
+
+    /// Whether the default network is recorded to be for probes only.
+    pub fn locked(&self) -> bool {
+        self.default_network().is_some_and(|network| network.role == Some(Role::InfrastructureLocked))
+    }
+
+    /// What is recorded of the other network that carries its traffic, by the attachment: `<namespace>/<name>`.
+    pub fn own(&self) -> Option<(&str, &PodNetwork)> {
+        let networks = self.pod.networks.iter().flat_map(|networks| &networks.0);
+        let mut others = networks.filter(|(name, _)| *name != DEFAULT_NETWORK);
+        let found = others.find(|(_, network)| network.role == Some(Role::Primary));
+        found.map(|(name, network)| (name.as_str(), network))
+    }
+
+    fn default_network(&self) -> Option<&PodNetwork> {
+        self.pod.networks.as_ref()?.0.get(DEFAULT_NETWORK)
     }
 }
 

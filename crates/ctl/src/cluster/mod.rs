@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod facts;
+pub mod networks;
 #[cfg(test)]
 pub mod scene;
 
@@ -18,8 +19,11 @@ use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use underlay_api::{BGPSessionState, FRRConfiguration, FRRNodeState, RouteAdvertisements};
-use underlay_world::Node;
+use underlay_api::{
+    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, NetworkAttachmentDefinition,
+    RouteAdvertisements, UserDefinedNetwork,
+};
+use underlay_world::{Definition, Nad, Namespace, Node};
 
 use facts::{Facts, NodeFacts, Readiness};
 
@@ -70,7 +74,16 @@ pub async fn read(client: &Client) -> Result<Facts> {
         list::<FRRNodeState>(client),
         list::<BGPSessionState>(client),
     )?;
+    let (of_cluster, of_namespaces, attachments, namespaces) = tokio::try_join!(
+        list::<ClusterUserDefinedNetwork>(client),
+        list::<UserDefinedNetwork>(client),
+        list::<NetworkAttachmentDefinition>(client),
+        list::<v1::Namespace>(client),
+    )?;
     let mut missing = vec![];
+    let of_cluster = or_missing(of_cluster, &mut missing).into_iter().map(Definition::of_cluster);
+    let of_namespaces = or_missing(of_namespaces, &mut missing).into_iter().map(Definition::of_namespace);
+    let namespace = |object: v1::Namespace| (object.name_any(), Namespace::read(object));
     let facts = Facts {
         nodes: nodes.unwrap_or_default().iter().map(|node| (node.name_any(), node_facts(node))).collect(),
         advertisements: or_missing(advertisements, &mut missing),
@@ -80,6 +93,9 @@ pub async fn read(client: &Client) -> Result<Facts> {
             .filter_map(|state| Some((state.name_any(), state.status?)))
             .collect(),
         sessions: or_missing(sessions, &mut missing).into_iter().filter_map(|state| state.status).collect(),
+        networks: of_cluster.chain(of_namespaces).collect(),
+        attachments: or_missing(attachments, &mut missing).iter().filter_map(Nad::read).collect(),
+        namespaces: namespaces.unwrap_or_default().into_iter().map(namespace).collect(),
         ..Facts::default()
     };
     Ok(Facts { missing, ..facts })

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use underlay_api::NetworkAttachmentDefinition;
 use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
+use underlay_api::network::PRIMARY_NETWORK_LABEL;
 use underlay_runtime::report::{
-    AgentReport, EdgeReport, PlanReport, PodReport, SessionReport, SpeakerReport,
+    AgentReport, EdgeReport, NetworkReport, PlanReport, PodReport, SessionReport, SpeakerReport,
 };
-use underlay_world::Node;
+use underlay_world::{Definition, Nad, Namespace, Node};
 
 use super::facts::{Agent, Facts, NodeFacts, PodFacts, Readiness};
 
@@ -40,7 +42,93 @@ pub fn well() -> Facts {
             .collect(),
         speakers: ["one", "two"].map(|node| (node.to_owned(), speaker())).into(),
         sessions: ["one", "two"].iter().flat_map(|node| PEERS.map(|peer| session(node, peer))).collect(),
-        missing: vec![],
+        ..Facts::default()
+    }
+}
+
+/// The same with network blue for namespace sea, which both nodes carry.
+pub fn with_tenant() -> Facts {
+    let mut facts = well();
+    let config = json!({
+        "cniVersion": "1.1.0", "type": "ovn-k8s-cni-overlay", "name": "cluster_udn_blue",
+        "netAttachDefName": "sea/blue", "topology": "layer3", "role": "primary", "subnets": "10.200.0.0/16/24",
+    });
+    let attachment: NetworkAttachmentDefinition = object(json!({
+        "metadata": {
+            "namespace": "sea", "name": "blue", "annotations": { "k8s.ovn.org/network-id": "1" },
+            "ownerReferences": [{ "apiVersion": "k8s.ovn.org/v1", "kind": "ClusterUserDefinedNetwork", "name": "blue",
+                                  "uid": "u", "controller": true }],
+        },
+        "spec": { "config": config.to_string() },
+    }));
+    facts.attachments.extend(Nad::read(&attachment));
+    facts.networks.push(blue());
+    let labels = [("tenant", "blue"), (PRIMARY_NETWORK_LABEL, "")];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    facts.namespaces.insert("sea".to_owned(), Namespace { labels, ending: false });
+    for (name, id) in [("one", 2), ("two", 3)] {
+        let subnets: Vec<ipnet::IpNet> = vec![format!("10.200.{id}.0/24").parse().unwrap()];
+        let node = &mut facts.nodes.get_mut(name).unwrap().node;
+        node.subnets.0.insert("cluster_udn_blue".to_owned(), subnets.clone());
+        let plan = report(&mut facts, name).plan.as_mut().unwrap();
+        let told = NetworkReport { subnets, pods: 1, waiting: None };
+        plan.networks.insert("cluster_udn_blue".to_owned(), told);
+    }
+    facts
+}
+
+fn blue() -> Definition {
+    let condition = |type_: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": "Because", "message": "fine",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        })
+    };
+    let types = ["NetworkCreated", "NetworkAllocationSucceeded", "TransportAccepted"];
+    Definition::of_cluster(object(json!({
+        "metadata": { "name": "blue", "annotations": { "k8s.ovn.org/network-id": "1" } },
+        "spec": {
+            "namespaceSelector": { "matchLabels": { "tenant": "blue" } },
+            "network": { "topology": "Layer3", "layer3": {
+                "role": "Primary", "subnets": [{ "cidr": "10.200.0.0/16", "hostSubnet": 24 }],
+            } },
+        },
+        "status": { "conditions": types.map(condition) },
+    })))
+}
+
+/// A pod of namespace sea on node one, on network blue.
+pub fn tenant_pod() -> PodFacts {
+    let part = |address: &str, role: &str| {
+        json!({
+            "ip_addresses": [address], "mac_address": "0a:58:0a:f4:02:05", "ip_address": address, "role": role,
+        })
+    };
+    let networks = json!({
+        "default": part("10.244.2.7/24", "infrastructure-locked"), "sea/blue": part("10.200.2.4/24", "primary"),
+    });
+    let pod = PodFacts::read(&object(json!({
+        "metadata": {
+            "namespace": "sea", "name": "ship", "uid": "uid-ship",
+            "annotations": { "k8s.ovn.org/pod-networks": networks.to_string() },
+        },
+        "spec": { "nodeName": "one", "containers": [] },
+        "status": { "phase": "Running", "podIPs": [{ "ip": "10.244.2.7" }] },
+    })));
+    assert_eq!(pod.pod.problem, None);
+    pod
+}
+
+/// What the agent of node one tells of that pod.
+pub fn tenant_pod_report() -> PodReport {
+    PodReport {
+        uid: "uid-ship".to_owned(),
+        addresses: vec!["10.244.2.7".parse().unwrap()],
+        recorded: true,
+        locked: true,
+        network: Some("cluster_udn_blue".to_owned()),
+        own_addresses: vec!["10.200.2.4".parse().unwrap()],
+        ..PodReport::default()
     }
 }
 
@@ -79,7 +167,7 @@ fn agent(name: &str, id: u8) -> Agent {
             uid: "uid-web".to_owned(),
             addresses: vec!["10.244.2.5".parse().unwrap()],
             recorded: true,
-            problem: None,
+            ..PodReport::default()
         }),
         speaker: SpeakerReport {
             problem: None,

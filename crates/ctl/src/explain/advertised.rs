@@ -59,7 +59,8 @@ pub fn is_generated(facts: &Facts, node: &str) -> bool {
     generated.any(|(configuration, _)| subnets.iter().any(|subnet| has(configuration, subnet)))
 }
 
-fn address_of(facts: &Facts, node: &str) -> String {
+/// A node with its addresses to the world.
+pub fn address_of(facts: &Facts, node: &str) -> String {
     let gateway = facts.nodes.get(node).and_then(|facts| facts.node.gateway.as_ref());
     let addresses = gateway.map(|gateway| gateway.addresses.as_slice()).unwrap_or_default();
     let texts: Vec<String> = addresses.iter().map(|net| net.addr().to_string()).collect();

@@ -3,8 +3,8 @@
 use ipnet::IpNet;
 use underlay_net::names::pod_port;
 
-use super::advertised;
 use super::chain::{Chain, Link, agent, edges};
+use super::{advertised, tenant};
 use crate::cluster::facts::{Facts, PodFacts};
 use crate::names::short;
 
@@ -29,9 +29,14 @@ pub fn pod(facts: &Facts, pod: &PodFacts) -> Chain {
             "it is not on the network any more",
         );
     }
+    if tenant::is_tenants(facts, pod) {
+        return tenant::pod(facts, pod);
+    }
     let node = &pod.pod.node;
-    let mut links = vec![object, placed(facts, node), agent(facts, node), addresses(facts, pod)];
-    links.push(port(facts, pod));
+    let mut links = vec![object];
+    links.extend(tenant::earlier(facts, pod));
+    links.extend([placed(facts, node), agent(facts, node), addresses(facts, pod)]);
+    links.push(port(facts, pod, &pod_port(&key.namespace, &key.name), node));
     let conclusion = outwards(facts, node, &mut links);
     Chain::new(subject, links, conclusion)
 }
@@ -46,7 +51,8 @@ pub fn subnet(facts: &Facts, node: &str, prefix: IpNet) -> Chain {
     Chain::new(format!("{}, in the subnet of node {node}", short(prefix)), links, conclusion)
 }
 
-fn object(pod: &PodFacts) -> Link {
+/// Whether a pod is on a node.
+pub fn object(pod: &PodFacts) -> Link {
     const WHAT: &str = "Pod";
     let key = &pod.pod.key;
     if pod.pod.node.is_empty() {
@@ -59,7 +65,7 @@ fn object(pod: &PodFacts) -> Link {
 }
 
 /// Whether a node has its part of the pods' network.
-fn placed(facts: &Facts, node: &str) -> Link {
+pub fn placed(facts: &Facts, node: &str) -> Link {
     const WHAT: &str = "Node";
     let hint =
         "underlay-cluster gives nodes their numbers and subnets: is it running, and what does its log say?";
@@ -116,10 +122,9 @@ fn addresses(facts: &Facts, pod: &PodFacts) -> Link {
     Link::good(WHAT, format!("{text}, recorded"))
 }
 
-/// Whether OVN has a port for it.
-fn port(facts: &Facts, pod: &PodFacts) -> Link {
+/// Whether OVN has a port for it, by this name on this switch.
+pub fn port(facts: &Facts, pod: &PodFacts, name: &str, switch: &str) -> Link {
     const WHAT: &str = "OVN port";
-    let key = &pod.pod.key;
     let Some(report) = facts.report(&pod.pod.node) else {
         return Link::unknown(WHAT, "only the agent can tell");
     };
@@ -133,10 +138,7 @@ fn port(facts: &Facts, pod: &PodFacts) -> Link {
             let hint = "ask again in a second: the agent has not heard of the new one yet";
             Link::broken(WHAT, "the agent knows another pod of this name", hint)
         }
-        Some(_) => {
-            let name = pod_port(&key.namespace, &key.name);
-            edges(WHAT, report, &["northbound", "switch"], &format!("{name} on switch {}", report.node))
-        }
+        Some(_) => edges(WHAT, report, &["northbound", "switch"], &format!("{name} on switch {switch}")),
     }
 }
 

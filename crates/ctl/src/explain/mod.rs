@@ -10,6 +10,7 @@ mod inside;
 mod outside;
 mod screen;
 mod target;
+mod tenant;
 #[cfg(test)]
 mod tests;
 
@@ -23,19 +24,24 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use underlay_net::cidr::host;
 use underlay_runtime::report::Question;
+use underlay_world::Definition;
 
 use crate::cluster::facts::{Facts, PodFacts};
+use crate::cluster::networks::title;
 use crate::cluster::{Access, agents, list, listed, patiently, read, refused};
-use crate::names::some_of;
+use crate::names::{self, some_of};
 use crate::output::Output;
 use chain::{Chain, Link};
 use target::{Place, Target};
 
 #[derive(Debug, Args)]
 pub struct ExplainArguments {
-    /// A pod (NAMESPACE/NAME, or NAME), an address or a prefix.
-    #[arg(value_name = "POD|PREFIX")]
+    /// A pod (NAMESPACE/NAME, or NAME), an address, a prefix, or a network (cudn/NAME, udn/NAMESPACE/NAME).
+    #[arg(value_name = "POD|PREFIX|NETWORK")]
     target: String,
+    /// The network that an address is meant in: networks may have the same addresses.
+    #[arg(long)]
+    network: Option<String>,
     /// Namespace of a pod that is given without one. Without it, the one of the kubeconfig.
     #[arg(short, long)]
     namespace: Option<String>,
@@ -55,7 +61,8 @@ pub fn run(arguments: &ExplainArguments) -> Result<ExitCode> {
             let namespace = namespace.unwrap_or_else(|| client.default_namespace().to_owned());
             explain_pod(&client, &namespace, &name).await
         }
-        Target::Prefix(prefix) => explain_prefix(&client, prefix).await,
+        Target::Prefix(prefix) => explain_prefix(&client, prefix, arguments.network.as_deref()).await,
+        Target::Network(name) => explain_network(&client, &name).await,
     })?;
     match arguments.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&screen::json(&chain))?),
@@ -78,15 +85,72 @@ async fn explain_pod(client: &Client, namespace: &str, name: &str) -> Result<Cha
 
 async fn of_pod(client: &Client, mut facts: Facts, pod: &PodFacts) -> Result<Chain> {
     if !pod.pod.node.is_empty() {
-        let question = Question { pod: Some(pod.pod.key.to_string()), to: None };
+        let question = Question { pod: Some(pod.pod.key.to_string()), ..Question::default() };
         facts.agents = agents::ask(client, [pod.pod.node.clone()], &question).await;
     }
     Ok(inside::pod(&facts, pod))
 }
 
-async fn explain_prefix(client: &Client, prefix: IpNet) -> Result<Chain> {
+async fn explain_network(client: &Client, name: &str) -> Result<Chain> {
+    let mut facts = read(client).await?;
+    let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
+    facts.agents = agents::ask(client, nodes, &Question::default()).await;
+    Ok(tenant::network(&facts, the_network(&facts, name)?))
+}
+
+/// The one network that a word means.
+fn the_network<'a>(facts: &'a Facts, word: &str) -> Result<&'a Definition> {
+    let found = facts.networks_called(word);
+    let titles = |found: &[&Definition]| some_of(&found.iter().map(|one| title(one)).collect::<Vec<_>>());
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] if facts.networks.is_empty() => {
+            bail!("there is no network {word}; there is none but the default one")
+        }
+        [] => {
+            let all: Vec<&Definition> = facts.networks.iter().collect();
+            bail!("there is no network {word}; there are {}", titles(&all))
+        }
+        many => bail!("{word} can mean several networks: write one of {}", titles(many)),
+    }
+}
+
+/// An address or prefix in networks of tenants. Several may have it: then one must be named.
+async fn in_networks(
+    client: &Client,
+    mut facts: Facts,
+    prefix: IpNet,
+    titles: Vec<String>,
+    network: Option<&str>,
+) -> Result<Chain> {
+    let wanted = network.map(|word| the_network(&facts, word).map(title)).transpose()?;
+    if let Some(wanted) = wanted.as_ref().filter(|wanted| !titles.contains(wanted)) {
+        bail!("{} is not in network {wanted}, but in {}", names::short(prefix), some_of(&titles));
+    }
+    let titles = wanted.map_or(titles, |wanted| vec![wanted]);
+    let pods: Vec<Pod> = listed(&Api::all(client.clone()), &ListParams::default()).await?.unwrap_or_default();
+    let pods: Vec<PodFacts> = pods.iter().map(PodFacts::read).collect();
+    match target::owners(&facts, &pods, prefix, &titles).as_slice() {
+        [(_, pod)] => return of_pod(client, facts, pod).await,
+        [] => {}
+        many => {
+            let many: Vec<String> =
+                many.iter().map(|(title, pod)| format!("pod {} on {title}", pod.pod.key)).collect();
+            bail!("{} is the address of {}: say which with --network", names::short(prefix), some_of(&many))
+        }
+    }
+    let [title] = titles.as_slice() else {
+        bail!("{} is in networks {}: say which with --network", names::short(prefix), some_of(&titles))
+    };
+    let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
+    facts.agents = agents::ask(client, nodes, &Question::default()).await;
+    Ok(tenant::subnet(&facts, the_network(&facts, title)?, prefix))
+}
+
+async fn explain_prefix(client: &Client, prefix: IpNet, network: Option<&str>) -> Result<Chain> {
     let mut facts = read(client).await?;
     match target::place(&facts, prefix) {
+        Place::Networks(titles) => in_networks(client, facts, prefix, titles, network).await,
         Place::Inside(node) => {
             if let Some(pod) = pod_at(client, &node, prefix).await? {
                 return of_pod(client, facts, &pod).await;
@@ -124,7 +188,7 @@ async fn elsewhere(client: &Client, mut facts: Facts, prefix: IpNet) -> Result<C
             "pods and nodes reach it; it is an address in the cluster only, and is not advertised";
         return Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion));
     }
-    let question = Question { pod: None, to: Some(prefix) };
+    let question = Question { to: Some(prefix), ..Question::default() };
     let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
     facts.agents = agents::ask(client, nodes, &question).await;
     Ok(outside::judge(&facts, prefix))

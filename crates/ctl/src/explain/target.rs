@@ -7,8 +7,10 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use underlay_net::cidr::host;
+use underlay_world::Definition;
 
-use crate::cluster::facts::Facts;
+use crate::cluster::facts::{Facts, PodFacts};
+use crate::cluster::networks::title;
 
 /// What a user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Target {
     Pod(Option<String>, String),
     /// A prefix, or an address as the prefix that is as long as can be.
     Prefix(IpNet),
+    /// A network: `cudn/NAME` or `udn/NAMESPACE/NAME`.
+    Network(String),
 }
 
 impl Target {
@@ -27,6 +31,9 @@ impl Target {
         }
         if let Ok(prefix) = text.parse::<IpNet>() {
             return Ok(Self::Prefix(prefix.trunc()));
+        }
+        if text.starts_with("cudn/") || text.starts_with("udn/") {
+            return Ok(Self::Network(text.to_owned()));
         }
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (Some(namespace), name),
@@ -39,8 +46,8 @@ impl Target {
         let fits = namespace.is_none_or(|namespace| is_name(namespace) && !namespace.contains('.'));
         if !fits || !is_name(name) {
             bail!(
-                "{text:?} is neither a pod nor an address: write NAMESPACE/NAME, NAME, an address like 10.244.1.5, or a \
-                 prefix like 10.244.1.0/24"
+                "{text:?} is neither a pod nor an address: write NAMESPACE/NAME, NAME, an address like 10.244.1.5, a \
+                 prefix like 10.244.1.0/24, or a network like cudn/NAME"
             );
         }
         Ok(Self::Pod(namespace.map(str::to_owned), name.to_owned()))
@@ -56,6 +63,8 @@ pub enum Place {
     Across(Vec<String>),
     /// A node's own address.
     Node(String),
+    /// In networks of tenants, by their titles. They may have the same addresses.
+    Networks(Vec<String>),
     /// Somewhere else.
     Outside,
 }
@@ -81,7 +90,32 @@ pub fn place(facts: &Facts, prefix: IpNet) -> Place {
         recorded.any(|address| host(address) == prefix)
             || node.addresses.iter().any(|address| host(*address) == prefix)
     });
-    own.map_or(Place::Outside, |(name, _)| Place::Node(name.clone()))
+    if let Some((name, _)) = own {
+        return Place::Node(name.clone());
+    }
+    let has = |definition: &&Definition| {
+        let network = definition.network.as_ref().ok();
+        network.is_some_and(|network| network.subnets().iter().any(|subnet| subnet.contains(&prefix)))
+    };
+    let networks: Vec<String> = facts.networks.iter().filter(has).map(title).collect();
+    if networks.is_empty() { Place::Outside } else { Place::Networks(networks) }
+}
+
+/// Pods that have an address in these networks, each with the title of its network.
+pub fn owners<'a>(
+    facts: &Facts,
+    pods: &'a [PodFacts],
+    prefix: IpNet,
+    titles: &[String],
+) -> Vec<(String, &'a PodFacts)> {
+    let owner = |pod: &'a PodFacts| {
+        let (attachment, part) = pod.own().filter(|_| pod.pod.needs_port())?;
+        let has = part.addresses.iter().any(|net| host(net.addr()) == prefix);
+        let nad = facts.attachments.iter().find(|nad| nad.key.to_string() == attachment).filter(|_| has)?;
+        let title = title(facts.definition(nad)?);
+        titles.contains(&title).then_some((title, pod))
+    };
+    pods.iter().filter_map(owner).collect()
 }
 
 /// The Service that has an address.
@@ -111,6 +145,8 @@ mod tests {
             ("fd00::5", prefix("fd00::5/128")),
             ("10.244.1.5/24", prefix("10.244.1.0/24")),
             ("0.0.0.0/0", prefix("0.0.0.0/0")),
+            ("cudn/blue", Target::Network("cudn/blue".to_owned())),
+            ("udn/sea/blue", Target::Network("udn/sea/blue".to_owned())),
         ] {
             assert_eq!(Target::parse(text).expect(text), want);
         }

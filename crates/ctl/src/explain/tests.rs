@@ -1,5 +1,7 @@
 //! Every link, broken on purpose: the one that is named is the one that was broken.
 
+mod tenants;
+
 use serde_json::json;
 use underlay_runtime::report::{NextHop, RouteReport};
 

@@ -1,4 +1,4 @@
-//! From facts to an overview: a row for each node and advertisement, and everything that is wrong.
+//! From facts to an overview: a row for each node, network and advertisement, and everything that is wrong.
 
 use kube::ResourceExt;
 use serde::Serialize;
@@ -8,6 +8,7 @@ use underlay_api::frr::SUCCESS;
 use underlay_api::route_advertisements::{ACCEPTED, READY};
 use underlay_runtime::report::AgentReport;
 
+use super::networks::{self, NetworkRow};
 use crate::cluster::facts::{Agent, ESTABLISHED, Facts, NodeFacts, Readiness};
 use crate::names::some_of;
 
@@ -17,6 +18,8 @@ use crate::names::some_of;
 pub struct Overview {
     /// Nodes.
     pub nodes: Vec<NodeRow>,
+    /// Networks of tenants.
+    pub networks: Vec<NetworkRow>,
     /// Advertisements.
     pub advertisements: Vec<AdvertisementRow>,
     /// What is wrong.
@@ -71,6 +74,7 @@ pub struct Problem {
 pub fn judge(facts: &Facts) -> Overview {
     let mut overview = Overview {
         nodes: facts.nodes.values().map(|node| node_row(facts, node)).collect(),
+        networks: facts.networks.iter().map(|network| networks::row(facts, network)).collect(),
         advertisements: facts.advertisements.iter().map(advertisement_row).collect(),
         problems: facts.missing.iter().map(|kind| missing(kind)).collect(),
     };
@@ -84,6 +88,7 @@ pub fn judge(facts: &Facts) -> Overview {
     for node in facts.nodes.values() {
         of_node(facts, node, &mut overview.problems);
     }
+    overview.problems.extend(networks::problems(facts));
     overview.problems.extend(facts.advertisements.iter().filter_map(of_advertisement));
     overview.problems.extend(facts.of_default_network().filter_map(|object| uncovered(facts, object)));
     overview

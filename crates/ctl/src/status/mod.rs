@@ -1,6 +1,7 @@
 //! `kubectl underlay status`: the cluster's network on one screen, and what is wrong with it.
 
 mod judge;
+mod networks;
 mod screen;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use owo_colors::OwoColorize;
 
 use super::judge::{AdvertisementRow, NodeRow, Overview};
+use super::networks::NetworkRow;
 use crate::tables::{bad, good, table, verdict};
 
 /// Longest text of a column; the rest is among the problems.
@@ -21,6 +22,14 @@ pub fn text(overview: &Overview) -> String {
         nodes.add_row(node_row(node));
     }
     let _ = writeln!(text, "{nodes}\n");
+    if !overview.networks.is_empty() {
+        let header = ["NETWORK", "TOPOLOGY", "ROLE", "SUBNETS", "ID", "NAMESPACES", "NODES", "STATE"];
+        let mut networks = table(&header);
+        for row in &overview.networks {
+            networks.add_row(network_row(row));
+        }
+        let _ = writeln!(text, "{networks}\n");
+    }
     if !overview.advertisements.is_empty() {
         let mut advertisements = table(&["ADVERTISEMENT", "STATUS", "READY"]);
         for row in &overview.advertisements {
@@ -62,6 +71,20 @@ fn node_row(node: &NodeRow) -> [String; 7] {
         } else {
             verdict(node.sessions_up == node.sessions, &sessions)
         },
+    ]
+}
+
+fn network_row(row: &NetworkRow) -> [String; 8] {
+    let nodes = format!("{}/{}", row.nodes_ready, row.nodes);
+    [
+        row.name.clone(),
+        row.topology.clone(),
+        row.role.clone(),
+        row.subnets.join(", "),
+        row.id.map(|id| id.to_string()).unwrap_or_default(),
+        row.namespaces.to_string(),
+        if row.nodes == 0 { "-".to_owned() } else { nodes },
+        verdict(row.well, &row.state),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use super::judge::{Overview, judge};
 use crate::cluster::facts::{Agent, Facts, Readiness};
-use crate::cluster::scene::{report, session_is, well};
+use crate::cluster::scene::{report, session_is, well, with_tenant};
 
 fn problems(change: impl FnOnce(&mut Facts)) -> Vec<String> {
     let mut facts = well();
@@ -12,13 +12,14 @@ fn problems(change: impl FnOnce(&mut Facts)) -> Vec<String> {
 
 #[test]
 fn a_cluster_that_is_well_has_no_problems() {
-    let Overview { nodes, advertisements, problems } = judge(&well());
+    let Overview { nodes, networks, advertisements, problems } = judge(&well());
     assert_eq!(problems, []);
     assert_eq!(nodes.len(), 2);
     let one = &nodes[0];
     assert_eq!((one.name.as_str(), one.ready, one.id, one.agent.as_str()), ("one", true, Some(2), "ready"));
     assert_eq!((one.advertised, one.sessions_up, one.sessions), (Some(true), 2, 2));
     assert_eq!(one.subnets, ["10.244.2.0/24", "fd00:10:244:2::/64"]);
+    assert_eq!(networks, []);
     assert_eq!((advertisements[0].name.as_str(), advertisements[0].status.as_str()), ("default", "Accepted"));
 }
 
@@ -77,4 +78,75 @@ fn what_is_wrong_with_advertising_is_a_problem() {
         facts.configurations[0].spec.node_selector = only;
     });
     assert_eq!(uncovered, ["RouteAdvertisements default: no FRRConfiguration that it selects is for two"]);
+}
+
+#[test]
+fn a_network_that_is_well_is_a_row() {
+    let Overview { networks, problems, .. } = judge(&with_tenant());
+    assert_eq!(problems, []);
+    let [blue] = networks.as_slice() else { panic!("{networks:?}") };
+    assert_eq!(
+        (blue.name.as_str(), blue.topology.as_str(), blue.role.as_str()),
+        ("cudn/blue", "Layer3", "Primary")
+    );
+    assert_eq!((blue.subnets.as_slice(), blue.id), (&["10.200.0.0/16".to_owned()][..], Some(1)));
+    assert_eq!((blue.namespaces, blue.nodes_ready, blue.nodes, blue.state.as_str()), (1, 2, 2, "Ready"));
+}
+
+fn tenant_problems(change: impl FnOnce(&mut Facts)) -> Vec<(String, String)> {
+    let mut facts = with_tenant();
+    change(&mut facts);
+    let told = judge(&facts).problems.into_iter();
+    told.map(|problem| (format!("{}: {}", problem.about, problem.what), problem.hint)).collect()
+}
+
+fn says(facts: &mut Facts, type_: &str, message: &str) {
+    let conditions = &mut facts.networks[0].conditions;
+    let condition = conditions.iter_mut().find(|condition| condition.type_ == type_).expect(type_);
+    (condition.status, condition.message) = ("False".to_owned(), message.to_owned());
+}
+
+#[test]
+fn what_is_wrong_with_networks_is_a_problem_with_a_hint() {
+    let only = |problems: Vec<(String, String)>| {
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        problem.clone()
+    };
+    let (refused, hint) = only(tenant_problems(|facts| says(facts, "NetworkCreated", "it overlaps")));
+    assert_eq!(refused, "ClusterUserDefinedNetwork blue: is refused: it overlaps");
+    assert!(hint.starts_with("correct it"), "{hint}");
+    let (_, hint) = only(tenant_problems(|facts| {
+        says(facts, "NetworkCreated", "no label");
+        let labels = [("tenant".to_owned(), "blue".to_owned())].into();
+        facts.namespaces.insert("late".to_owned(), underlay_world::Namespace { labels, ending: false });
+    }));
+    assert_eq!(
+        hint,
+        "label the namespaces k8s.ovn.org/primary-user-defined-network= before their pods are made: late"
+    );
+    let (not_carried, _) = only(tenant_problems(|facts| says(facts, "TransportAccepted", "not yet")));
+    assert_eq!(not_carried, "ClusterUserDefinedNetwork blue: is not carried: not yet");
+    let (waiting, _) = only(tenant_problems(|facts| {
+        let networks = &mut report(facts, "two").plan.as_mut().unwrap().networks;
+        networks.get_mut("cluster_udn_blue").unwrap().waiting = Some("a subnet".to_owned());
+    }));
+    assert_eq!(waiting, "ClusterUserDefinedNetwork blue: waits on node two for a subnet");
+    let (unheard, _) =
+        only(tenant_problems(|facts| report(facts, "one").plan.as_mut().unwrap().networks.clear()));
+    assert_eq!(unheard, "ClusterUserDefinedNetwork blue: waits on node one for its agent to hear of it");
+    let (unseen, _) = only(tenant_problems(|facts| facts.networks[0].conditions.clear()));
+    assert_eq!(unseen, "ClusterUserDefinedNetwork blue: was not looked at yet");
+    let (leaving, _) = only(tenant_problems(|facts| facts.networks[0].ending = true));
+    assert_eq!(leaving, "ClusterUserDefinedNetwork blue: is deleted and not gone yet");
+}
+
+#[test]
+fn a_namespace_that_waits_for_its_network_is_a_problem() {
+    let problems = tenant_problems(|facts| {
+        facts.networks.clear();
+        facts.attachments.clear();
+    });
+    let [(what, hint)] = problems.as_slice() else { panic!("{problems:?}") };
+    assert_eq!(what, "namespace sea: is labelled for a network of its own and has none: its pods wait");
+    assert!(hint.contains("ClusterUserDefinedNetwork that selects it"), "{hint}");
 }

@@ -169,7 +169,7 @@ fn gap_of(way: String, text: &str) -> Gap {
 }
 
 /// A TCP connection that always has something to say.
-struct Stream {
+pub struct Stream {
     way: String,
     over: Arc<AtomicBool>,
     answered: Arc<Mutex<Answered>>,
@@ -183,7 +183,8 @@ struct Answered {
 }
 
 impl Stream {
-    fn start(way: &str, from: Netns, to: &Netns, address: IpAddr) -> Self {
+    /// Starts it from one place to an address of another.
+    pub fn start(way: &str, from: Netns, to: &Netns, address: IpAddr) -> Self {
         let listener = to.enter(|| TcpListener::bind(SocketAddr::new(address, 0))).expect("listening");
         let address = listener.local_addr().expect("its address");
         thread::spawn(move || answer(&listener));
@@ -197,7 +198,8 @@ impl Stream {
         Self { way: way.to_owned(), over, answered }
     }
 
-    fn flows(&self) -> Result<(), String> {
+    /// Whether answers come, or why not.
+    pub fn flows(&self) -> Result<(), String> {
         let answered = self.answered.lock().expect("no panic");
         let silent = answered.last.elapsed();
         match &answered.broken {
@@ -207,7 +209,8 @@ impl Stream {
         }
     }
 
-    fn stop(self) -> Gap {
+    /// Ends it and tells the gap.
+    pub fn stop(self) -> Gap {
         let answered = self.answered.lock().expect("no panic");
         self.over.store(true, Ordering::Relaxed);
         if let Some(error) = &answered.broken {

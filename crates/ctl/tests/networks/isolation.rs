@@ -20,7 +20,9 @@ pub fn nothing_crosses(lab: &LabUnderTest) {
         let answers = knock(lab, &own[0], &addresses_of_others(lab, tenant, &own));
         assert_eq!(answers, "", "{tenant} was answered");
     }
-    let all: Vec<String> = TENANTS.iter().flat_map(|(tenant, ..)| far_addresses(lab, tenant)).collect();
+    let pods_of_all = TENANTS.iter().flat_map(|(tenant, ..)| far_addresses(lab, tenant));
+    let services = TENANTS.iter().flat_map(|(tenant, ..)| clusters_addresses(lab, tenant, "web"));
+    let all: Vec<String> = pods_of_all.chain(services).collect();
     assert_eq!(knock(lab, &visitor, &all), "", "the default network was answered");
     // The listener gives up by itself; a packet would have ended it before.
     assert_eq!(nothing.packet(), "", "something crossed");

@@ -38,10 +38,10 @@ fn changes(now: &[Snapshot], before: &[Snapshot]) -> Vec<String> {
 /// Deletes pods, networks and namespaces in one go: nothing of them stays, in the API nor on the nodes.
 pub fn leaves_no_trace(lab: &LabUnderTest, before: &[Snapshot]) {
     let names = TENANTS.map(|(name, ..)| name);
-    lab.kubectl(&["delete", "pod", "visitor", "--now"]).ok();
+    lab.kubectl(&["delete", "pod", "visitor", "--now", "--ignore-not-found"]).ok();
     let delete = ["delete", "--wait=false"];
     lab.kubectl(&[&delete[..], &["clusteruserdefinednetworks"], &names].concat()).ok();
-    lab.kubectl(&[&delete[..], &["namespaces"], &names].concat()).ok();
+    lab.kubectl(&[&delete[..], &["namespaces", "--selector=tenant"]].concat()).ok();
     wait_for("networks, definitions and namespaces to go", PATIENCE, || {
         let networks = get(lab, &["clusteruserdefinednetworks"]);
         let definitions = get(lab, &["network-attachment-definitions", "--all-namespaces"]);

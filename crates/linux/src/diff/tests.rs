@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
-use underlay_desired::linux::{Link as WantedLink, Sysctl};
+use underlay_desired::linux::{Link as WantedLink, Sysctl, Vrf};
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::Family;
 
@@ -18,7 +18,15 @@ fn net(text: &str) -> IpNet {
 }
 
 fn link(index: u32) -> Link {
-    Link { index, mtu: 1500, mac: Some(Mac([2, 0, 0, 0, 0, 1])), up: true }
+    Link {
+        index,
+        mtu: 1500,
+        mac: Some(Mac([2, 0, 0, 0, 0, 1])),
+        up: true,
+        master: None,
+        vrf: None,
+        ours: false,
+    }
 }
 
 fn route(destination: &str, link: &str, gateway: Option<&str>) -> Route {
@@ -55,7 +63,7 @@ fn want_routes(routes: &[Route]) -> Host {
 #[test]
 fn what_is_on_a_missing_link_waits() {
     let mut want = want_routes(&[route("10.1.0.0/16", "gone", None)]);
-    want.links.insert("gone".to_owned(), WantedLink { mtu: Some(1400), mac: None, why: why() });
+    want.links.insert("gone".to_owned(), WantedLink { mtu: Some(1400), mac: None, vrf: None, why: why() });
     assert_eq!(diff(&want, &have(&["eth0"])), []);
     assert_eq!(missing_links(&want, &have(&["eth0"])), BTreeSet::from(["gone".to_owned()]));
 }
@@ -127,6 +135,41 @@ fn what_others_set_is_left_and_what_the_kernel_learned_is_taken_over() {
         [Op::AddNeighbor(neighbor(1), 2)],
         "the kernel refuses, and that is told"
     );
+}
+
+#[test]
+fn a_vrf_is_made_before_a_link_belongs_to_it_and_nobody_elses_is_touched() {
+    let wanted = WantedLink { mtu: None, mac: None, vrf: Some("red".to_owned()), why: why() };
+    let vrf = |table| Vrf { table, why: why() };
+    let want = Host {
+        vrfs: [("red".to_owned(), vrf(1001))].into(),
+        links: [("a".to_owned(), wanted)].into(),
+        ..Host::default()
+    };
+    let join = Op::SetLink(LinkChange {
+        name: "a".to_owned(),
+        index: 2,
+        mtu: None,
+        mac: None,
+        vrf: Some("red".to_owned()),
+    });
+    let add = Op::AddVrf("red".to_owned(), 1001);
+    let mut have = have(&["a"]);
+    assert_eq!(diff(&want, &have), [add.clone(), join.clone()]);
+
+    have.links.insert("red".to_owned(), Link { vrf: Some(1001), ours: true, ..link(7) });
+    assert_eq!(diff(&want, &have), [join]);
+    have.links.get_mut("a").unwrap().master = Some(7);
+    assert_eq!(diff(&want, &have), []);
+    assert_eq!(diff(&Host::default(), &have), [Op::DeleteVrf("red".to_owned(), 7)]);
+
+    have.links.get_mut("red").unwrap().vrf = Some(1002);
+    let anew = [Op::DeleteVrf("red".to_owned(), 7), add.clone()];
+    assert_eq!(diff(&want, &have), anew, "the kernel lets the link go with it; the next turn sees that");
+
+    have.links.get_mut("red").unwrap().ours = false;
+    assert_eq!(diff(&want, &have), [add], "the kernel refuses, and that is told");
+    assert_eq!(diff(&Host::default(), &have), []);
 }
 
 /// What the kernel would have after these changes.

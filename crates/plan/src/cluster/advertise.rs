@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use sha2::{Digest, Sha256};
 use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom, NodeSubnets};
 use underlay_api::route_advertisements::{AdvertisementType, NetworkSelectionType, TargetVrf};
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
@@ -17,9 +16,9 @@ use underlay_desired::{ObjectRef, Why};
 use underlay_world::select::picks;
 use underlay_world::{Key, Node, World};
 
-use super::Generated;
 use super::speaker::{Speech, Spoken, own_addresses};
 use super::verdict::{Verdict, nodes as named};
+use super::{Generated, digest};
 
 /// Label of generated configurations; the value is the name of the RouteAdvertisements.
 pub const LABEL: &str = GeneratedFrom::KEY;
@@ -198,7 +197,7 @@ impl<'a> Attempt<'a> {
 
     /// Name, label and annotation follow from what the object is generated from: whoever generates it again finds it.
     fn identity(&self, source: &Key, node: &Node) -> (Key, ObjectMeta) {
-        let name = format!("{PREFIX}{}", digest([self.name, &source.namespace, &source.name, &node.name]));
+        let name = format!("{PREFIX}{}", digest(&[self.name, &source.namespace, &source.name, &node.name]));
         let origin = GeneratedFrom {
             advertisements: self.name.to_owned(),
             source: source.name.clone(),
@@ -231,12 +230,6 @@ impl<'a> Attempt<'a> {
             }
         }
     }
-}
-
-/// Ten digits that follow from these names. Names have no slashes.
-fn digest(names: [&str; 4]) -> String {
-    let hash = Sha256::digest(names.join("/"));
-    hash.iter().take(5).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
 }
 
 fn error<T>(text: impl Into<String>) -> Result<T, Verdict> {

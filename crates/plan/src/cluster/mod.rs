@@ -1,8 +1,9 @@
 //! The cluster as a whole: networks, what every node is given, and what is told to the speakers.
 //!
-//! In: the world and the settings. Out: attachment definitions and conditions of networks, annotations of nodes,
-//! generated FRRConfigurations, a verdict on every advertisement, and what cannot be. Advertisements are judged as if the nodes already had what they are given: whoever
-//! writes this writes the nodes first.
+//! In: the world and the settings. Out: attachment definitions and conditions of networks, their endpoint slices,
+//! annotations of nodes, generated FRRConfigurations, a verdict on every advertisement, and what cannot be.
+//! Advertisements are judged as if the nodes already had what they are given: whoever writes this writes the nodes
+//! first.
 
 pub mod advertise;
 pub mod networks;
@@ -14,6 +15,7 @@ pub mod verdict;
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
 use underlay_api::FRRConfiguration;
 use underlay_desired::{ObjectRef, Why};
 use underlay_world::{Key, Settings, World};
@@ -32,6 +34,9 @@ pub struct ClusterPlan {
     /// What is done to attachment definitions.
     #[serde(serialize_with = "by_name")]
     pub attachments: BTreeMap<Key, networks::Change>,
+    /// What is done to the endpoint slices of networks.
+    #[serde(serialize_with = "by_name")]
+    pub slices: BTreeMap<Key, networks::slices::Step>,
     /// Annotations to write, by node.
     pub nodes: BTreeMap<String, Given>,
     /// Generated configurations.
@@ -76,6 +81,12 @@ fn by_object<S: Serializer, T: Serialize>(
     serializer.collect_map(map.iter().map(|(object, value)| (object.to_string(), value)))
 }
 
+/// Ten digits that follow from these names. Names have no slashes.
+fn digest(names: &[&str]) -> String {
+    let hash = Sha256::digest(names.join("/"));
+    hash.iter().take(5).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
+}
+
 /// Plans everything.
 pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
     let NetworksPlan { told, attachments, parts, .. } = networks::plan(world, settings, &Numbers::default());
@@ -88,6 +99,7 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
     ClusterPlan {
         networks: told,
         attachments,
+        slices: networks::slices::plan(&world),
         nodes: given,
         frr_configurations: configurations,
         verdicts,

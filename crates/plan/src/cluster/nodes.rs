@@ -2,7 +2,10 @@
 //!
 //! In: what is recorded on the nodes, the ranges, and what changes in the nodes' parts of other networks. Out:
 //! annotations for nodes that lack something, all of a node's at once. What is recorded and valid stays. Of two nodes
-//! with the same thing the first by name keeps it and the other is given another one.
+//! with the same thing the older one keeps it and the other is given another one. The older ones are also served first:
+//! one whose record somebody damaged finds what it had, before a newcomer is given it.
+
+mod damage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,7 +17,7 @@ use serde_json::Value;
 use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, NodeId, NodeSubnets, Pair, TransitAddresses};
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::Family;
-use underlay_net::alloc::{IdPool, SubnetPool};
+use underlay_net::alloc::{Allocation, IdPool, SubnetPool};
 use underlay_net::cidr::with_length_of;
 use underlay_world::{Key, Node, Settings, World};
 
@@ -127,7 +130,7 @@ impl Given {
 pub fn plan(world: &World, settings: &Settings, parts: Option<&Parts>) -> NodesPlan {
     let mut pools = Pools::of(settings);
     // First all records, then the new: nobody is given what somebody has.
-    let recorded: Vec<Recorded<'_>> = world.nodes.values().map(|node| pools.take_over(node)).collect();
+    let recorded: Vec<Recorded<'_>> = by_age(world).into_iter().map(|node| pools.take_over(node)).collect();
     let mut plan = NodesPlan::default();
     for recorded in recorded {
         let node = recorded.node;
@@ -135,6 +138,7 @@ pub fn plan(world: &World, settings: &Settings, parts: Option<&Parts>) -> NodesP
         let others = parts.and_then(|parts| parts.changes.get(&node.name));
         place.subnets.extend(others.into_iter().flatten().cloned());
         place.subnets.sort_by(|(one, _), (other, _)| one.cmp(other));
+        plan.problems.extend(damage::found(node, &place));
         let annotations = place.changes_on(node);
         if !annotations.is_empty() {
             let why = Why::from_object(object(node));
@@ -142,6 +146,13 @@ pub fn plan(world: &World, settings: &Settings, parts: Option<&Parts>) -> NodesP
         }
     }
     plan
+}
+
+/// All nodes, the oldest first; those of the same age by name.
+pub(super) fn by_age(world: &World) -> Vec<&Node> {
+    let mut nodes: Vec<&Node> = world.nodes.values().map(AsRef::as_ref).collect();
+    nodes.sort_by_key(|node| node.created);
+    nodes
 }
 
 fn object(node: &Node) -> ObjectRef {
@@ -222,15 +233,14 @@ impl<'a> Pools<'a> {
     /// that cannot be repaired later.
     fn subnets(&mut self, recorded: &Recorded<'_>) -> Result<Vec<IpNet>, String> {
         let mut subnets = recorded.subnets.clone();
+        let owner = &recorded.node.name;
+        // Who is not served takes nothing from others.
+        if let Some(family) = self.settings.families().find(|family| !self.subnets.has_for(owner, *family)) {
+            return Err(format!("no {} subnet is left: add a range to cluster-subnets", name(family)));
+        }
         for family in self.settings.families() {
-            let subnet = self
-                .subnets
-                .allocate(&recorded.node.name, family)
-                .map_err(|_| format!("no {} subnet is left: add a range to cluster-subnets", name(family)))?;
-            let subnet = subnet.into_inner();
-            if !subnets.contains(&subnet) {
-                subnets.push(subnet);
-            }
+            let given = self.subnets.allocate(owner, family).map(Allocation::into_inner);
+            subnets.extend(given.ok().filter(|subnet| !recorded.subnets.contains(subnet)));
         }
         Ok(subnets)
     }

@@ -274,5 +274,11 @@ impl Pipeline<'_> {
         self.add(0, 10, "in_port=LOCAL".to_owned(), format!("output:{uplink}"));
         self.add(0, 5, format!("in_port={uplink}"), "LOCAL".to_owned());
         self.add(1, 10, format!("dl_dst={mac}"), "LOCAL".to_owned());
+        // From a port that is not known yet, such as a new network's: what only this node understands stays here.
+        for side in self.site.families.clone() {
+            let Words { ip, source, .. } = words(side.family);
+            let range = self.site.settings.masquerade.of(side.family);
+            self.add(0, 1, format!("{ip},{source}={range}"), "drop".to_owned());
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use underlay_desired::linux::{Address, Host, Link, Neighbor, Route, Sysctl};
+use underlay_desired::linux::{Address, Host, Link, Neighbor, Route, Sysctl, Vrf};
 use underlay_desired::nft::{Chain, Hook, Rule, Ruleset};
 use underlay_desired::switch::{Port, Switch};
 use underlay_net::cidr::{host, with_length_of};
@@ -10,7 +10,7 @@ use underlay_net::{Family, Mac};
 
 use super::networks::Others;
 use super::site::{Side, Site, masquerade};
-use super::tables::Part;
+use super::tables::{Part, table};
 
 /// The kernel's main table.
 const MAIN_TABLE: u32 = 254;
@@ -39,8 +39,18 @@ pub fn plan(site: &Site<'_>, host: &mut Host) {
     let management = site.management_interface();
     plan.host.links.insert(
         management.clone(),
-        Link { mtu: Some(site.network.mtu), mac: site.management_mac(), why: site.why.clone() },
+        Link {
+            mtu: Some(site.network.mtu),
+            mac: site.management_mac(),
+            vrf: site.vrf(),
+            why: site.why.clone(),
+        },
     );
+    if let Some(vrf) = site.vrf() {
+        let link = Link { mtu: None, mac: None, vrf: None, why: site.why.clone() };
+        plan.host.links.insert(vrf.clone(), link);
+        plan.host.vrfs.insert(vrf, Vrf { table: table(site), why: site.why.clone() });
+    }
     for side in &site.families {
         plan.on_link(side, &management);
         match side.stand {
@@ -64,9 +74,12 @@ impl Planner<'_> {
         let mac = self.site.gateway_mac().unwrap_or(self.site.bridge.mac);
         let neighbor = Neighbor { link: link.to_owned(), address: side.gateway, mac };
         self.host.neighbors.insert(neighbor, self.site.why.clone());
-        self.forwarding(side.family, link);
-        if side.family == Family::V4 {
-            self.sysctl(format!("net.ipv4.conf.{link}.rp_filter"), "2");
+        // What comes in by a link of a VRF device has come in by that device, too.
+        for link in std::iter::once(link.to_owned()).chain(self.site.vrf()) {
+            self.forwarding(side.family, &link);
+            if side.family == Family::V4 {
+                self.sysctl(format!("net.ipv4.conf.{link}.rp_filter"), "2");
+            }
         }
     }
 
@@ -158,7 +171,9 @@ pub fn plan_filter(site: &Site<'_>, others: &Others<'_>) -> Ruleset {
         let rule = |text| Rule { text, why: other.why.clone() };
         forwarded.push(rule(from_outside(&link)));
         // What came out of a network for nobody on this node must not go round in circles.
-        forwarded.push(rule(format!("iifname \"{link}\" oifname \"{link}\" drop")));
+        for from in std::iter::once(link.clone()).chain(other.vrf()) {
+            forwarded.push(rule(format!("iifname \"{from}\" oifname \"{link}\" drop")));
+        }
     }
     for side in &site.families {
         let (own, family) = (side.management, if side.family == Family::V4 { "ip" } else { "ip6" });

@@ -22,8 +22,9 @@ mod tables;
 pub mod topology;
 mod zones;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::IpNet;
 use underlay_desired::flow::Flows;
 use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
@@ -71,12 +72,26 @@ pub struct Zone {
     pub advertised: bool,
     /// What became of the routes that BGP brought.
     pub learned: Vec<Learned>,
+    /// The node's subnets of user-defined networks that are on it, by name.
+    pub carried: BTreeMap<String, Vec<IpNet>>,
     /// User-defined networks that are not on the node yet, and what each waits for.
     pub waiting: BTreeMap<String, String>,
 }
 
 /// Plans a node.
 pub fn plan(name: &str, world: &World, settings: &Settings, local: &Local) -> NodePlan {
+    plan_without(name, world, settings, local, &BTreeSet::new())
+}
+
+/// Plans a node, and leaves out what is of these networks alone: for those who compare two plans and know that there is
+/// no difference in them.
+pub fn plan_without(
+    name: &str,
+    world: &World,
+    settings: &Settings,
+    local: &Local,
+    without: &BTreeSet<String>,
+) -> NodePlan {
     let node = world.node(name);
     let annotations = node.map(|node| annotations::plan(node, settings, local)).unwrap_or_default();
     let speaker = node.map(|node| speaker(node, world)).unwrap_or_default();
@@ -85,7 +100,7 @@ pub fn plan(name: &str, world: &World, settings: &Settings, local: &Local) -> No
     let find = |network| Site::find(name, network, world, settings, local);
     match find(&default) {
         Ok(site) => {
-            let zone = zone(&site, Others::find(&networks, find));
+            let zone = zone(&site, Others::find(&networks, find), without);
             NodePlan { annotations, speaker, zone: Some(zone), waiting: None }
         }
         Err(waiting) => NodePlan { annotations, speaker, zone: None, waiting: Some(waiting) },
@@ -98,11 +113,12 @@ fn speaker(node: &Node, world: &World) -> frr::Merged {
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
-fn zone(site: &Site<'_>, others: Others<'_>) -> Zone {
+fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone {
     let placed = addresses::place(site, &others);
     let (mut northbound, mut southbound) = (Rows::default(), Rows::default());
     let (mut switch, mut host) = (Switch::default(), Host::default());
-    for site in std::iter::once(site).chain(others.sites.values()) {
+    let wanted = others.sites.iter().filter(|(name, _)| !without.contains(**name));
+    for site in std::iter::once(site).chain(wanted.map(|(_, site)| site)) {
         topology::plan(site, &mut northbound);
         zones::plan(site, &mut northbound);
         nat::plan(site, &mut northbound);
@@ -125,6 +141,7 @@ fn zone(site: &Site<'_>, others: Others<'_>) -> Zone {
         pods: placed,
         advertised: site.advertised,
         learned,
+        carried: others.subnets(),
         waiting: others.waiting,
     }
 }

@@ -4,9 +4,11 @@
 //! be in several networks; the external bridge turns that into the node's. To the node itself and to the services that
 //! every network may use its pods speak under another address of the network's own.
 
+use std::net::IpAddr;
+
 use underlay_desired::ovn::{Row, RowId, Rows, Table};
-use underlay_net::Family;
 use underlay_net::hash::hashed_name;
+use underlay_net::{Family, NetworkNames};
 
 use super::site::Site;
 
@@ -20,7 +22,7 @@ pub fn plan(site: &Site<'_>, rows: &mut Rows) {
         if site.network.is_default() {
             node_addresses(site, side.family, rows);
         }
-        let Some(external) = side.shown().map(|address| address.to_string()) else { continue };
+        let Some(external) = side.shown() else { continue };
         // Errors that the router itself reports to the outside.
         let join = side.join_gateway.addr().to_string();
         let mut sources = vec![(join, String::new())];
@@ -29,12 +31,38 @@ pub fn plan(site: &Site<'_>, rows: &mut Rows) {
         let only = if site.advertised { format!("{family}.dst == ${nodes}") } else { String::new() };
         sources.extend(site.network.nets(side.family).map(|net| (net.to_string(), only.clone())));
         for (source, matches) in sources {
-            let row = translation(site, &gateway, &source, &external).text("match", matches);
+            let row = translation(site, &gateway, &source, &source, external)
+                .text("external_port_range", PORTS)
+                .text("match", matches);
             let nat = rows.add(row);
             rows.refer(&gateway, "nat", nat);
         }
     }
+    if site.network.is_default() {
+        from_node(site, &gateway, rows);
+    }
     towards_node(site, rows);
+}
+
+/// What the node itself and the pods of user-defined networks send to services: it comes with addresses that only the
+/// node knows, and leaves with the router's.
+///
+/// The router does so by itself for a connection's first packet (`lb_force_snat_ip`), where it finds the service's
+/// address. The next ones have their endpoint's by then, and the router forgets them until the endpoint has answered. A
+/// resolver that asks for both families at once would lose one of two questions.
+fn from_node(site: &Site<'_>, gateway: &RowId, rows: &mut Rows) {
+    let (to_pods, _) = NetworkNames::router_to_join(&gateway.id);
+    let (to_world, _) = site.names.router_to_external(site.name());
+    for side in &site.families {
+        let source = site.settings.masquerade.of(side.family).to_string();
+        let world = side.external.map(|net| (&to_world, net));
+        for (port, shown) in std::iter::once((&to_pods, side.join_gateway)).chain(world) {
+            let row = translation(site, gateway, &format!("{source}/{port}"), &source, shown.addr())
+                .text("match", format!("outport == \"{port}\""));
+            let nat = rows.add(row);
+            rows.refer(gateway, "nat", nat);
+        }
+    }
 }
 
 /// Pods of a user-defined network, as their node sees them: what is sent to the node's port among them.
@@ -44,7 +72,9 @@ fn towards_node(site: &Site<'_>, rows: &mut Rows) {
     let mac = site.management_mac().unwrap_or(site.bridge.mac);
     for side in &site.families {
         let Some(stand) = side.stand else { continue };
-        let row = translation(site, &router, &side.subnet.to_string(), &stand.management.to_string())
+        let subnet = side.subnet.to_string();
+        let row = translation(site, &router, &subnet, &subnet, stand.management)
+            .text("external_port_range", PORTS)
             .text("match", format!("eth.dst == {mac}"))
             .texts("logical_port", [port.as_str()]);
         let nat = rows.add(row);
@@ -52,12 +82,11 @@ fn towards_node(site: &Site<'_>, rows: &mut Rows) {
     }
 }
 
-fn translation(site: &Site<'_>, router: &RowId, source: &str, shown: &str) -> Row {
-    let row = Row::new(Table::Nat, format!("{}/snat/{source}", router.id), &site.why)
+fn translation(site: &Site<'_>, router: &RowId, id: &str, source: &str, shown: IpAddr) -> Row {
+    let row = Row::new(Table::Nat, format!("{}/snat/{id}", router.id), &site.why)
         .text("type", "snat")
         .text("logical_ip", source)
-        .text("external_ip", shown)
-        .text("external_port_range", PORTS)
+        .text("external_ip", shown.to_string())
         .entry("options", "stateless", "false");
     site.mark(row)
 }

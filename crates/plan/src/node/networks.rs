@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ipnet::IpNet;
 use serde_json::Value;
 use underlay_api::annotations::NetworkId;
 use underlay_api::network::{Layer3, Network as Definition, Topology, Transport};
@@ -74,6 +75,12 @@ impl<'a> Others<'a> {
             }
         }
         Self { networks, sites, waiting }
+    }
+
+    /// The node's subnets of those that it has a place in, by name.
+    pub fn subnets(&self) -> BTreeMap<String, Vec<IpNet>> {
+        let subnets = |site: &Site<'_>| site.families.iter().map(|side| side.subnet).collect();
+        self.sites.iter().map(|(name, site)| ((*name).to_owned(), subnets(site))).collect()
     }
 }
 

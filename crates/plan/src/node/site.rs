@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use underlay_desired::ovn::Row;
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::cidr::{nth, with_length_of};
-use underlay_net::names::management_interface;
+use underlay_net::names::{self, management_interface};
 use underlay_net::{Family, Mac, NetworkNames};
 use underlay_world::local::Bridge;
 use underlay_world::{Local, Node, Settings, World};
@@ -191,6 +191,12 @@ impl<'a> Site<'a> {
     /// The node's own interface in the network.
     pub fn management_interface(&self) -> String {
         management_interface(self.network.id)
+    }
+
+    /// The VRF device of the network, if it is a user-defined one and the kernel has such devices.
+    pub fn vrf(&self) -> Option<String> {
+        let has = self.local.has_vrf && !self.network.is_default();
+        has.then(|| names::vrf(&self.network.name, self.network.id))
     }
 
     /// Number of the patch port between the external bridge and the network, once it is there.

@@ -4,7 +4,9 @@
 //! What comes out of the network looks only there, and so does what is sent to the network's pods under the address by
 //! which the node knows them, or what is marked as the network's. The node's interface in the network has no address:
 //! addresses are local to the whole node, whichever table a packet looks into, and two networks may have the same.
-//! (This needs no VRF device, which not every kernel has. Where there is one it would hold the same routes.)
+//!
+//! A VRF device stands for the table where the kernel has such devices, for people and for routing daemons. Nothing
+//! depends on it: not every kernel has them, and a link of the same name may be in its way.
 
 use std::net::IpAddr;
 

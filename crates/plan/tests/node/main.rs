@@ -106,6 +106,16 @@ fn translation_and_the_straight_way_in_follow_the_advertisement() {
 }
 
 #[test]
+fn what_the_node_sends_to_services_leaves_with_the_routers_address() {
+    let zone = zone(&world(), &local());
+    for (port, shown) in [("rtoj-GR_one", "100.64.0.2"), ("rtoe-GR_one", "172.30.0.12")] {
+        let nat = row(&zone.northbound, Table::Nat, &format!("GR_one/snat/169.254.0.0/17/{port}"));
+        assert_eq!(text(nat, "external_ip"), shown);
+        assert_eq!(text(nat, "match"), format!("outport == \"{port}\""));
+    }
+}
+
+#[test]
 fn services_lead_to_their_endpoints_and_to_the_node_by_another_name() {
     let zone = zone(&world(), &local());
     let vips = |kind: &str| {

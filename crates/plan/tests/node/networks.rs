@@ -110,6 +110,33 @@ fn web<'a>(zone: &'a Zone, namespace: &str) -> &'a PlacedPod {
 }
 
 #[test]
+fn what_only_the_node_understands_does_not_leave_by_a_port_that_is_not_known_yet() {
+    let zone = zone(&two_networks(), &local());
+    let mut guards = zone.flows["br-ex"].keys().filter(|flow| flow.table == 0 && flow.priority == 1);
+    let guard = guards.next().expect("a flow");
+    assert_eq!((guard.matches.as_str(), guard.actions.as_str()), ("ip,nw_src=169.254.0.0/17", "drop"));
+}
+
+#[test]
+fn a_network_has_a_vrf_where_the_kernel_has_such_devices() {
+    let (world, local) = (two_networks(), local_with_patches());
+    let without = zone(&world, &local);
+    assert!(without.host.vrfs.is_empty());
+
+    let with = zone(&world, &Local { has_vrf: true, ..local });
+    for (name, vrf) in &with.host.vrfs {
+        let members = with.host.links.iter().filter(|(_, link)| link.vrf.as_ref() == Some(name));
+        let members: Vec<_> = members.map(|(name, _)| format!("{name} in {}", vrf.table)).collect();
+        let id = vrf.table - 1000;
+        assert_eq!(members, [format!("ovn-k8s-mp{id} in {}", vrf.table)]);
+        assert_eq!(with.host.sysctls[&format!("net.ipv4.conf.{name}.forwarding")].value, "1");
+    }
+    assert_eq!(with.host.vrfs.len(), 2);
+    assert_eq!(with.host.routes, without.host.routes, "the table is the same");
+    assert_eq!(with.host.rules, without.host.rules, "and so is the way into it");
+}
+
+#[test]
 fn networks_with_the_same_addresses_stand_side_by_side() {
     let zone = zone(&two_networks(), &local_with_patches());
     let rows = &zone.northbound;

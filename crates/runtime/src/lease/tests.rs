@@ -104,6 +104,21 @@ impl Drop for Leading {
     }
 }
 
+/// An API server that takes connections and never answers. The clock is the test's own: it runs ahead when all wait.
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_hears_nothing_stops_before_its_lease_is_over() {
+    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let client = Client::try_from(kube::Config::new(url.parse().unwrap())).unwrap();
+    let mut elector = Elector::new(client, Candidate::new("kube-system", "test", "a".to_owned()));
+    let (began, lasts, deadline) = (Instant::now(), elector.candidate.lasts, elector.candidate.deadline);
+    elector.fence.open_until(began + deadline);
+    elector.hold().await;
+    assert!(began.elapsed() >= deadline && began.elapsed() < lasts, "{:?}", began.elapsed());
+    assert_eq!(elector.fence().left(), Duration::ZERO);
+}
+
 #[tokio::test]
 async fn one_leads_and_the_next_follows() {
     let client = connect(Some(&ApiServer::shared().kubeconfig())).await.unwrap();

@@ -237,7 +237,7 @@ fn repair(have: &Attachment, want: &NetworkAttachmentDefinition) -> Option<Step>
 }
 
 /// The merge patch from one map to another; of keys that are not wanted, only those that may go.
-fn difference(
+pub(super) fn difference(
     have: &BTreeMap<String, String>,
     want: &BTreeMap<String, String>,
     may_go: impl Fn(&str) -> bool,
@@ -263,7 +263,7 @@ impl Users<'_> {
                 for name in attached.names() {
                     index.entry(name).or_default().push(pod);
                 }
-                if *attached == Attached::Unreadable {
+                if **attached == Attached::Unreadable {
                     index.entry(&pod.namespace).or_default().push(pod);
                 }
             }

@@ -13,6 +13,7 @@ mod check;
 mod namespaces;
 mod numbers;
 mod said;
+pub mod slices;
 mod subnets;
 
 use std::collections::{BTreeMap, BTreeSet};

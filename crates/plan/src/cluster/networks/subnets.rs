@@ -1,8 +1,8 @@
 //! Every node's part of every network in which nodes have subnets of their own.
 //!
 //! In: what nodes have on record, and what is wished of each network. Out: what differs, node by node, so that one
-//! write a node can carry it all. What is recorded and valid stays; of two nodes with the same subnet the first by name
-//! keeps it. A large cluster has millions of parts: records and wishes are both in order of their names, so one walk
+//! write a node can carry it all. What is recorded and valid stays; of two nodes with the same subnet the older one keeps
+//! it. A large cluster has millions of parts: records and wishes are both in order of their names, so one walk
 //! through both at once finds everything, and nothing is copied that does not change.
 
 use std::collections::btree_map;
@@ -14,7 +14,9 @@ use ipnet::IpNet;
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_net::Family;
 use underlay_net::alloc::{SubnetRange, assign};
-use underlay_world::{Node, World};
+use underlay_world::World;
+
+use crate::cluster::nodes::by_age;
 
 /// What nodes are to have of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +45,7 @@ type Records<'a> = Peekable<btree_map::Iter<'a, String, Vec<IpNet>>>;
 
 /// Plans the parts of all nodes.
 pub fn plan(world: &World, wishes: &BTreeMap<Arc<str>, Wish>) -> Parts {
-    let nodes: Vec<&Node> = world.nodes.values().map(AsRef::as_ref).collect();
+    let nodes = by_age(world);
     let mut walk = Walk {
         records: nodes.iter().map(|node| node.subnets.0.iter().peekable()).collect(),
         changes: vec![Vec::new(); nodes.len()],

@@ -1,7 +1,7 @@
 mod life;
 mod mistakes;
 mod properties;
-mod server;
+pub mod server;
 
 use serde_json::{Value, json};
 

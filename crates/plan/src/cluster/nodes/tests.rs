@@ -100,6 +100,53 @@ fn a_second_family_is_added_and_an_order_stays() {
     assert!(!plan(&world, &both).given["a"].annotations.contains_key(SUBNETS));
 }
 
+/// A node that was made in this year.
+fn of(year: u16, node: Node) -> Node {
+    Node { created: Some(format!("{year}-01-01T00:00:00Z").parse().unwrap()), ..node }
+}
+
+#[test]
+fn a_damaged_record_is_found_again_before_a_newcomer_is_served() {
+    let settings = settings(&[("10.244.0.0/16", 24)]);
+    let kept = |id: &'static str, subnets: &'static str| [(IDS, id), (SUBNETS, subnets)];
+    for damaged in ["nonsense", "{}"] {
+        let world = world([
+            of(2026, node("a-new", &[])),
+            of(2025, node("b", &kept("2", damaged))),
+            of(2024, node("c", &kept("3", r#"{"default":["10.244.1.0/24"]}"#))),
+        ]);
+        assert_eq!(after(&world, &settings, "b").1, r#"{"default":["10.244.0.0/24"]}"#, "{damaged}");
+        assert_eq!(after(&world, &settings, "a-new").1, r#"{"default":["10.244.2.0/24"]}"#);
+    }
+}
+
+#[test]
+fn what_is_replaced_is_told() {
+    let settings = settings(&[("10.244.0.0/16", 24)]);
+    let kept = |id: &'static str, subnets: &'static str| [(IDS, id), (SUBNETS, subnets)];
+    let world = world([
+        of(2026, node("a", &kept("2", r#"{"default":["10.244.1.0/24"]}"#))),
+        of(2025, node("b", &kept("2", r#"{"default":["10.244.1.0/24"]}"#))),
+        of(2026, node("c", &kept("4", r#"{"default":["10.1.0.0/24"]}"#))),
+        of(2026, node("d", &kept("5", "nonsense"))),
+    ]);
+    let problems = plan(&world, &settings).problems;
+    let told: Vec<(&str, &str)> =
+        problems.iter().map(|problem| (problem.object.name.as_str(), problem.reason)).collect();
+    let want = [
+        ("a", "NodeIdReplaced"),
+        ("a", "SubnetReplaced"),
+        ("c", "SubnetReplaced"),
+        ("d", "UnreadableAnnotation"),
+    ];
+    assert_eq!(told, want, "the older one keeps what two have");
+    assert_eq!(
+        problems[2].message,
+        "network default: 10.1.0.0/24 is another node's or not of the network; the node has 10.244.2.0/24 now, and its \
+         pods keep their addresses until they are made anew"
+    );
+}
+
 #[test]
 fn of_two_with_the_same_the_first_by_name_keeps_it() {
     let settings = settings(&[("10.244.0.0/16", 24)]);
@@ -225,8 +272,14 @@ proptest! {
             prop_assert!(ids.insert(node.id));
         }
         let second = plan(&after, &settings);
-        prop_assert_eq!(second.given, BTreeMap::new());
-        prop_assert_eq!(&second.problems, &first.problems);
+        prop_assert_eq!(&second.given, &BTreeMap::new());
+        // What was replaced is told once; what is missing, for as long as it is.
+        let lasts = |problem: &&Problem| ["NoNodeId", "NoSubnet"].contains(&problem.reason);
+        let name = |problem: &Problem| (problem.object.name.clone(), problem.reason);
+        let missing = |plan: &NodesPlan| plan.problems.iter().filter(lasts).map(name).collect::<BTreeSet<_>>();
+        prop_assert_eq!(missing(&second), missing(&first));
+        let replaced = |problem: &Problem| problem.reason.ends_with("Replaced");
+        prop_assert!(!second.problems.iter().any(replaced));
     }
 
     /// The order in which nodes were heard of does not matter.

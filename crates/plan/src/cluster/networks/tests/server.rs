@@ -227,7 +227,7 @@ fn holds(object: &Value) -> bool {
     object["metadata"]["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
 }
 
-fn put<K: Kind + kube::Resource + serde::de::DeserializeOwned>(world: &mut World, object: &Value) {
+pub fn put<K: Kind + kube::Resource + serde::de::DeserializeOwned>(world: &mut World, object: &Value) {
     let object: K = serde_json::from_value(object.clone()).unwrap();
     let key = key_of(object.meta());
     K::store(world).extend(object.read().map(|record| (key, record)));

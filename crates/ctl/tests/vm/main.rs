@@ -1,5 +1,7 @@
 //! The lab in a Debian kernel of its own: what this machine's kernel may lack is there, and every verb works the same.
 
+mod vrf;
+
 use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
@@ -16,6 +18,7 @@ fn a_lab_in_qemu_has_vrf_devices_and_the_kernel_datapath() {
     let lab = LabUnderTest::up("vm", &["--kernel", "vm"]);
 
     kernel_has_what_networks_need(&lab);
+    vrf::networks_are_kept_apart(&lab);
     routers_agree(&lab);
     verbs_work_through_the_machine(&lab);
     api_answers_from_outside(&lab);

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -19,14 +19,32 @@ pub struct Daemon {
     log: PathBuf,
 }
 
+/// Addresses of a cluster with IPv4.
+const RANGES: [&str; 2] = ["--cluster-subnets=10.244.0.0/16/24", "--service-cidrs=10.96.0.0/16"];
+
 impl Daemon {
+    /// One whose lease is short: most tests kill and start, and do not want to wait.
     pub fn start(server: &ApiServer, scratch: &Scratch, name: &str) -> Self {
+        Self::start_in(server, scratch, name, &RANGES)
+    }
+
+    /// The same in a cluster with other ranges of addresses.
+    pub fn start_in(server: &ApiServer, scratch: &Scratch, name: &str, ranges: &[&str]) -> Self {
+        Self::launch(&server.kubeconfig(), scratch, name, &[ranges, &["--leader-elect-lease-duration=2"]])
+    }
+
+    /// One with its own way to the API server, and more arguments.
+    pub fn start_with(kubeconfig: &Path, scratch: &Scratch, name: &str, more: &[&str]) -> Self {
+        Self::launch(kubeconfig, scratch, name, &[&RANGES, more])
+    }
+
+    fn launch(kubeconfig: &Path, scratch: &Scratch, name: &str, arguments: &[&[&str]]) -> Self {
         let log = scratch.join(&format!("{name}.log"));
         let child = Command::new(env!("CARGO_BIN_EXE_underlay-cluster"))
             .arg("--kubeconfig")
-            .arg(server.kubeconfig())
-            .args(["--cluster-subnets=10.244.0.0/16/24", "--service-cidrs=10.96.0.0/16"])
-            .args(["--metrics-bind-address=127.0.0.1:0", "--leader-elect-lease-duration=2"])
+            .arg(kubeconfig)
+            .arg("--metrics-bind-address=127.0.0.1:0")
+            .args(arguments.concat())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
@@ -60,14 +78,31 @@ impl Daemon {
         });
     }
 
+    /// The sum of a metric over all its series; nothing if it does not answer.
+    pub fn count(&self, metric: &str) -> Option<u64> {
+        let metrics = self.look("/metrics").ok()?;
+        let line = |line: &str| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let name = series.split('{').next()?;
+            (name == metric).then(|| value.parse::<u64>().ok()).flatten()
+        };
+        Some(metrics.lines().filter_map(line).sum())
+    }
+
+    /// Sends it a signal by its name.
+    #[track_caller]
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
     pub fn leads(&self) -> bool {
         self.look("/metrics").is_ok_and(|metrics| metrics.contains("underlay_leader 1"))
     }
 
     /// Asks it to stop, and waits until it has.
     pub fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.signal("TERM");
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}\n{}", self.log());
     }
