@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
@@ -41,6 +41,18 @@ use crate::{args, cni, install, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
+
+/// What a plan is made from comes in crowds: networks with their namespaces, pods with their states, and every node's
+/// part. The runtime takes longer than this to ask for a pod's network. Speakers do not wait.
+const LULL: Duration = Duration::from_millis(10);
+const CROWDS: [&str; 6] = [
+    Node::NAME,
+    Namespace::NAME,
+    Pod::NAME,
+    Service::NAME,
+    EndpointSlice::NAME,
+    NetworkAttachmentDefinition::NAME,
+];
 
 /// Seconds that a turn may take, from a plan of little to one of very much.
 const TURNS: [f64; 6] = [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1];
@@ -152,7 +164,7 @@ fn database(remote: &str, name: &str, selection: Selection) -> anyhow::Result<un
 
 fn feeds(client: &Client, node: &str) -> Feeds {
     let own = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
-    Feeds::new()
+    let mut feeds = Feeds::new()
         .with(Node::NAME, feed::everything::<Node>(client))
         .with(Namespace::NAME, feed::everything::<Namespace>(client))
         .with(Pod::NAME, feed::watch::<Pod>(Api::all(client.clone()), own))
@@ -162,7 +174,9 @@ fn feeds(client: &Client, node: &str) -> Feeds {
             NetworkAttachmentDefinition::NAME,
             feed::everything::<NetworkAttachmentDefinition>(client),
         )
-        .with_optional(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client))
+        .with_optional(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client));
+    feeds.wait_for_lull(&CROWDS, LULL);
+    feeds
 }
 
 fn readiness(waiting: watch::Receiver<Option<String>>) -> admin::Readiness {
@@ -210,23 +224,27 @@ impl Agent {
         }
         let (mut world, mut last) = (World::default(), Seen::default());
         loop {
-            tokio::select! {
-                _ = self.feeds.next(&mut world) => {}
-                changed = self.seen.changed() => changed.context("the node cannot be seen any more")?,
+            let heard = tokio::select! {
+                _ = self.feeds.next(&mut world) => true,
+                changed = self.seen.changed() => {
+                    changed.context("the node cannot be seen any more")?;
+                    false
+                }
                 () = &mut stop => return Ok(()),
-            }
+            };
             let Some(seen) = self.seen.borrow_and_update().clone() else {
                 self.wait_for("the switch's database");
                 continue;
             };
             self.wake_edges(&last, &seen);
-            if self.feeds.is_ready() {
+            if !self.feeds.is_ready() {
+                let waiting = self.feeds.waiting().unwrap_or_else(|| "the API server".to_owned());
+                self.wait_for(waiting.trim_start_matches("waiting for "));
+            } else if heard || last.local != seen.local {
+                // Whatever else happened is for edges alone to look at.
                 let began = Instant::now();
                 self.turn(&world, &seen);
                 self.turns.observe(began.elapsed().as_secs_f64());
-            } else {
-                let waiting = self.feeds.waiting().unwrap_or_else(|| "the API server".to_owned());
-                self.wait_for(waiting.trim_start_matches("waiting for "));
             }
             last = seen;
         }

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use ipnet::IpNet;
 use tokio::sync::watch;
 use tracing::warn;
@@ -19,6 +19,9 @@ use underlay_world::Local;
 use underlay_world::local::{Bridge, LearnedRoute};
 
 use crate::grace::{self, Grace};
+
+/// What happens in the kernel comes in crowds, often of our own making. It is looked at once for all of it.
+const CROWD: Duration = Duration::from_millis(5);
 
 /// What was seen last, and how often something happened that may not show in it: edges that write there look again.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,9 +58,14 @@ async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Se
         tokio::select! {
             event = events.next() => {
                 let Some(event) = event else { return Ok(()) };
+                tokio::time::sleep(CROWD).await;
+                let mut all = vec![event];
+                while let Some(Some(event)) = events.next().now_or_never() {
+                    all.push(event);
+                }
                 of_kernel = 1;
-                of_links = u64::from(matches!(event, Event::Links | Event::Overrun));
-                if event != Event::Rules {
+                of_links = u64::from(all.iter().any(|event| matches!(event, Event::Links | Event::Overrun)));
+                if all.iter().any(|event| *event != Event::Rules) {
                     around = kernel.surroundings().await?;
                 }
             }

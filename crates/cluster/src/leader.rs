@@ -48,6 +48,8 @@ const ECHO: Duration = Duration::from_secs(10);
 const LULL_PER_NODE: Duration = Duration::from_micros(250);
 /// Nobody waits longer than this for the next.
 const LONGEST_LULL: Duration = Duration::from_millis(50);
+/// Networks come with their namespaces, and often several at once; every agent has work with each turn that changes one.
+const SHORTEST_LULL_OF_NETWORKS: Duration = Duration::from_millis(20);
 
 /// Pods that have not ended: only those use networks.
 const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -203,7 +205,7 @@ impl Leader {
             again = larger.or_else(|| (outcome == Outcome::Failed).then(|| Instant::now() + pace.wait()));
             self.tools.metrics.turn(began.elapsed(), self.failed, again.is_some());
             if outcome == Outcome::Moved {
-                self.feeds.ask_again();
+                self.feeds.ask_again(Node::NAME);
             }
         }
     }
@@ -212,7 +214,9 @@ impl Leader {
     /// a plan depends on.
     async fn wait(&mut self, again: Option<Instant>) -> Option<News> {
         let nodes = u32::try_from(self.world.nodes.len()).unwrap_or(u32::MAX);
-        self.feeds.wait_for_lull(LULL_PER_NODE.saturating_mul(nodes).min(LONGEST_LULL));
+        let lull = LULL_PER_NODE.saturating_mul(nodes).min(LONGEST_LULL);
+        self.feeds.wait_for_lull(&OF_ADVERTISEMENTS, lull);
+        self.feeds.wait_for_lull(&OF_NETWORKS, lull.max(SHORTEST_LULL_OF_NETWORKS));
         let overdue = self.unheard.values().map(|unheard| unheard.written + ECHO).min();
         let time = async {
             match again.into_iter().chain(overdue).min() {

@@ -121,7 +121,8 @@ impl Leader {
         (failures, done)
     }
 
-    /// Says what became of networks, where that is not what is said already. False if something could not be said.
+    /// Says what became of networks, where that is not what is said already. Of one that goes nothing is said while it
+    /// goes on: the next turn comes at once. False if something could not be said.
     async fn say_of_networks(
         &mut self,
         plan: &NetworksPlan,
@@ -131,8 +132,9 @@ impl Leader {
             .iter()
             .filter_map(|(object, outcomes)| {
                 let definition = self.definition(object)?;
-                let leaves = plan.told.get(*object)?.amend.as_ref().is_some_and(|amend| !amend.protected);
-                let status = status(&definition.conditions, outcomes).filter(|_| !leaves)?;
+                let let_go = plan.told.get(*object)?.amend.as_ref().is_some_and(|amend| !amend.protected);
+                let goes = let_go || (definition.ending && self.moved);
+                let status = status(&definition.conditions, outcomes).filter(|_| !goes)?;
                 Some((*object, definition, status))
             })
             .collect();

@@ -1,8 +1,8 @@
 //! Turns: everything that has happened until now enters the world at once, then it is time to plan.
 //!
 //! In: the updates of several watches. Out: a world that is worth a new plan. What comes alone is served at once, and
-//! what is all there when we look is served together. Who has much to do in a turn can ask for a lull: then a crowd
-//! that comes one by one is waited for too.
+//! what is all there when we look is served together. Who has much to do for some kinds can ask for a lull: then a crowd
+//! of them that comes one by one is waited for too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -30,12 +30,29 @@ pub struct Feeds {
     absent: BTreeSet<&'static str>,
     /// What is wrong with the watch of a kind, as it was last told.
     faults: BTreeMap<&'static str, String>,
-    /// How long nothing new must come before a turn.
-    lull: Duration,
+    /// How long nothing new must come after some kinds before a turn.
+    lulls: BTreeMap<&'static str, Duration>,
     /// What came and was not served yet.
     turn: Turn,
-    /// When the first and the last of that came; nothing while it is not worth a turn.
-    news: Option<(Instant, Instant)>,
+    /// Nothing while that is not worth a turn.
+    news: Option<News>,
+}
+
+/// What is waited for before a turn.
+#[derive(Debug, Clone, Copy)]
+struct News {
+    /// When the first came.
+    first: Instant,
+    /// When the last came.
+    last: Instant,
+    /// How long none must have come: as long as the least patient kind allows.
+    lull: Duration,
+}
+
+impl News {
+    fn due(&self) -> Instant {
+        (self.last + self.lull).min(self.first + self.lull * CROWD)
+    }
 }
 
 /// What is new.
@@ -72,15 +89,23 @@ impl Feeds {
         self.with(kind, stream)
     }
 
-    /// From here on, what comes is served once nothing new came for this long, or when the crowd does not end.
-    pub fn wait_for_lull(&mut self, lull: Duration) {
-        self.lull = lull;
+    /// From here on, what comes of these kinds is served once nothing new came for this long, or when the crowd does not
+    /// end.
+    pub fn wait_for_lull(&mut self, kinds: &[&'static str], lull: Duration) {
+        self.lulls.extend(kinds.iter().map(|kind| (*kind, lull)));
     }
 
-    /// Asks for a turn even if nothing comes: there may be more to do. What comes meanwhile is served with it.
-    pub fn ask_again(&mut self) {
-        let now = Instant::now();
-        self.news.get_or_insert((now, now));
+    /// Asks for a turn as if something of this kind had come: there may be more to do. What comes meanwhile is served
+    /// with it.
+    pub fn ask_again(&mut self, kind: &str) {
+        self.note(kind);
+    }
+
+    fn note(&mut self, kind: &str) {
+        let (now, lull) = (Instant::now(), self.lulls.get(kind).copied().unwrap_or_default());
+        let first = News { first: now, last: now, lull };
+        let news = self.news.get_or_insert(first);
+        *news = News { last: now, lull: lull.min(news.lull), ..*news };
     }
 
     /// Waits until the world has changed or a kind has been listed for the first time. Nothing is lost if this is
@@ -98,7 +123,6 @@ impl Feeds {
 
     /// The next update; nothing when it is time to serve what came.
     async fn update(&mut self) -> Option<Update> {
-        let due = self.news.map(|(first, last)| (last + self.lull).min(first + self.lull * CROWD));
         let next = async {
             match self.streams.next().await {
                 Some(update) => update,
@@ -106,10 +130,10 @@ impl Feeds {
                 None => std::future::pending().await,
             }
         };
-        match due {
+        match self.news {
             None => Some(next.await),
-            Some(_) if self.lull.is_zero() => next.now_or_never(),
-            Some(due) => timeout_at(due, next).await.ok(),
+            Some(news) if news.lull.is_zero() => next.now_or_never(),
+            Some(news) => timeout_at(news.due(), next).await.ok(),
         }
     }
 
@@ -144,7 +168,7 @@ impl Feeds {
 
     /// Takes an update in, and remembers whether it is worth a turn.
     fn take(&mut self, update: Update, world: &mut World) {
-        let news = match update {
+        let (kind, news) = match update {
             Update::Change { kind, namespace, edit } => {
                 self.works(kind);
                 let changed = edit(world);
@@ -152,7 +176,7 @@ impl Feeds {
                     self.turn.changed.insert(kind);
                     self.turn.namespaces.insert(namespace);
                 }
-                changed
+                (kind, changed)
             }
             Update::Listed { kind, edit } => {
                 self.works(kind);
@@ -161,19 +185,18 @@ impl Feeds {
                     self.turn.changed.insert(kind);
                     self.turn.anywhere = true;
                 }
-                self.listed.insert(kind) || changed
+                (kind, self.listed.insert(kind) || changed)
             }
             Update::Fault { kind, error, unknown } => {
                 if self.faults.get(kind) != Some(&error) {
                     warn!(kind, error, "watching does not work; trying again");
                 }
                 self.faults.insert(kind, error);
-                unknown && self.optional.contains(kind) && self.absent.insert(kind)
+                (kind, unknown && self.optional.contains(kind) && self.absent.insert(kind))
             }
         };
         if news {
-            let now = Instant::now();
-            self.news = Some((self.news.map_or(now, |(first, _)| first), now));
+            self.note(kind);
         }
     }
 
@@ -243,7 +266,7 @@ mod tests {
             node(name)
         });
         let mut feeds = Feeds::new().with("Node", one_by_one.chain(stream::pending()).boxed());
-        feeds.wait_for_lull(Duration::from_millis(10));
+        feeds.wait_for_lull(&["Node"], Duration::from_millis(10));
         let mut world = World::default();
         feeds.next(&mut world).await;
         assert_eq!(world.nodes.len(), 7, "nobody waits for ever");
@@ -252,10 +275,20 @@ mod tests {
         assert_eq!(world.nodes.len(), 8);
     }
 
+    #[tokio::test]
+    async fn the_least_patient_kind_takes_the_others_along() {
+        let mut feeds = Feeds::new()
+            .with("Node", feed(vec![node("a")]))
+            .with("FRRConfiguration", feed(vec![listed("FRRConfiguration")]));
+        feeds.wait_for_lull(&["Node"], Duration::from_hours(1));
+        let mut world = World::default();
+        assert_eq!(feeds.next(&mut world).await.changed, BTreeSet::from(["Node"]));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn nothing_is_lost_when_a_wait_is_given_up() {
         let mut feeds = Feeds::new().with("Node", feed(vec![node("a")]));
-        feeds.wait_for_lull(Duration::from_millis(10));
+        feeds.wait_for_lull(&["Node"], Duration::from_millis(10));
         let mut world = World::default();
         assert!(feeds.next(&mut world).now_or_never().is_none(), "more may come");
         assert_eq!(world.nodes.len(), 1);
@@ -267,7 +300,7 @@ mod tests {
         let mut feeds = Feeds::new().with("Node", feed(vec![]));
         let mut world = World::default();
         assert!(feeds.next(&mut world).now_or_never().is_none());
-        feeds.ask_again();
+        feeds.ask_again("Node");
         assert_eq!(feeds.next(&mut world).await, Turn::default());
     }
 
