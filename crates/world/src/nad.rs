@@ -1,7 +1,7 @@
 //! An attachment definition as we see it: a network of ours, open to the pods of one namespace.
 
 use underlay_api::NetworkAttachmentDefinition;
-use underlay_api::annotations::{Annotation, NetworkId, TunnelKeys};
+use underlay_api::annotations::{Advertisers, Annotation, NetworkId, TunnelKeys};
 use underlay_api::nad::{BadNetConf, NetConf};
 
 use crate::Key;
@@ -22,6 +22,8 @@ pub struct Nad {
     pub id: Option<NetworkId>,
     /// Tunnel keys of its network, once it has them.
     pub tunnel_keys: Option<TunnelKeys>,
+    /// The route advertisements that select its network.
+    pub advertisers: Advertisers,
     /// Owner references that name a controller: kind and name of the definition it is made from.
     pub made_from: Option<(String, String)>,
     /// Finalizers.
@@ -49,6 +51,10 @@ impl Nad {
             problems.push(problem.to_string());
             None
         });
+        let advertisers = Advertisers::of(metadata).unwrap_or_else(|problem| {
+            problems.push(problem.to_string());
+            None
+        });
         let owner = metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
         Some(Self {
             key: key_of(metadata),
@@ -57,6 +63,7 @@ impl Nad {
             text: object.spec.config.clone(),
             id,
             tunnel_keys,
+            advertisers: advertisers.unwrap_or_default(),
             made_from: owner.map(|owner| (owner.kind.clone(), owner.name.clone())),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             ending: metadata.deletion_timestamp.is_some(),

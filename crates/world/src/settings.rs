@@ -26,6 +26,69 @@ pub struct Settings {
     pub mtu: u32,
     /// Port of the tunnels between nodes.
     pub encap_port: u16,
+    /// How packets of the default network travel between nodes where there is no overlay; nothing means Geneve.
+    pub no_overlay: Option<NoOverlay>,
+    /// The BGP sessions between nodes that the cluster itself sees to.
+    pub managed: ManagedBgp,
+    /// What keeps advertised networks apart.
+    pub isolation: Isolation,
+}
+
+/// The default network without overlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoOverlay {
+    /// Whether packets to the world outside leave with the node's address.
+    pub outbound_snat: bool,
+    /// Who sees to it that nodes learn each other's routes.
+    pub routing: Routing,
+}
+
+/// Who sees to it that nodes learn each other's routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Routing {
+    /// The cluster.
+    Managed,
+    /// The user.
+    Unmanaged,
+}
+
+/// The BGP sessions between nodes that the cluster itself sees to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManagedBgp {
+    /// The nodes' AS number.
+    pub as_number: u32,
+    /// Who has sessions with whom; nothing if that was not said, and then there are none.
+    pub topology: Option<Topology>,
+    /// Namespace of the configurations.
+    pub frr_namespace: String,
+}
+
+impl Default for ManagedBgp {
+    fn default() -> Self {
+        Self { as_number: 64512, topology: None, frr_namespace: "frr-k8s-system".to_owned() }
+    }
+}
+
+/// Who has sessions with whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Every node with every other.
+    FullMesh,
+}
+
+/// What keeps advertised networks apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// We do: nothing passes from one to another.
+    #[default]
+    Strict,
+    /// The network outside, which may let them speak with each other.
+    Loose,
 }
 
 /// A range for each family.
@@ -76,6 +139,9 @@ impl Default for Settings {
             masquerade: Dual::new([169, 254, 0, 0], 17, [0xfd69, 0], 112),
             mtu: 1400,
             encap_port: 6081,
+            no_overlay: None,
+            managed: ManagedBgp::default(),
+            isolation: Isolation::default(),
         }
     }
 }
