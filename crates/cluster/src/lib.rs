@@ -39,6 +39,7 @@ pub async fn run(args: Args) -> Result<()> {
     if !config.unknown.is_empty() {
         warn!(keys = config.unknown.join(", "), "keys of the configuration file that are not used here");
     }
+    config.unused.iter().for_each(|note| warn!("{note}"));
     let client = client::connect(args.kubeconfig.as_deref()).await?;
     let mut registry = Registry::default();
     let view = View::default();
