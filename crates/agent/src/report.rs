@@ -89,6 +89,7 @@ impl Reporter {
                 .collect(),
             pod: placed.as_deref().zip(question.pod.as_deref()).and_then(|(placed, name)| pod(placed, name)),
             plan: outline.zip(placed).map(|(outline, placed)| summary(&outline, &placed)),
+            no_overlay: self.settings.no_overlay,
             routes,
             speaker,
             inputs: question.local.then(|| self.inputs()).flatten(),

@@ -23,8 +23,9 @@ use underlay_api::{
     UserDefinedNetwork,
 };
 use underlay_plan::cluster::networks::{Parts, slices};
+use underlay_plan::cluster::transport::{self, Standing};
 use underlay_plan::cluster::{
-    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
+    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, fabric, networks, nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -35,6 +36,7 @@ use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
 use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, World};
 
 use crate::metrics::Metrics;
+use crate::networks::Failures;
 use crate::view::View;
 
 /// Writes that are under way at once.
@@ -101,6 +103,10 @@ pub struct Tools {
     pub client: Client,
     /// Settings of the cluster.
     pub settings: Settings,
+    /// The definition of the default network.
+    pub default_network: Key,
+    /// The lease by which managers agree who leads.
+    pub lease: Key,
     /// Writes objects.
     pub writer: Writer,
     /// Writes events.
@@ -114,7 +120,7 @@ pub struct Tools {
 /// The leader.
 pub struct Leader {
     pub(crate) tools: Tools,
-    feeds: Feeds,
+    pub(crate) feeds: Feeds,
     pub(crate) world: World,
     /// Written to nodes and not heard of yet.
     unheard: BTreeMap<String, Unheard>,
@@ -134,6 +140,8 @@ pub struct Leader {
     numbers: Numbers,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
+    /// How the default network stood when that was last told.
+    pub(crate) standing: Option<Standing>,
 }
 
 /// What was written to a node and not heard of yet.
@@ -175,6 +183,7 @@ impl Leader {
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
             waits_for_pods: true,
+            standing: None,
         }
     }
 
@@ -259,31 +268,50 @@ impl Leader {
         self.planned = self.world.nodes.clone();
         self.moved = false;
         let known = self.known();
-        let networks = self.plan_networks(&known);
+        let mut networks = self.plan_networks(&known);
         let parts = networks.as_ref().map(|networks| &networks.parts);
         let (given, mut done) = self.give_to_nodes(&known, parts).await;
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
-        if let Some(networks) = networks {
-            done &= self.write_networks(&networks).await;
-            plan.networks = networks.told;
-            plan.attachments = networks.attachments;
+        let mut failures = Failures::new();
+        if let Some(networks) = &networks {
+            done &= self.write_networks(networks, &mut failures).await;
         }
         if self.knows_slices() {
             plan.slices = slices::plan(&self.world);
             done &= self.write_slices(&plan.slices).await;
         }
+        let mut verdicts = None;
         if self.feeds.know(&OF_ADVERTISEMENTS) {
-            let advertised = advertise::plan(&self.known());
-            done &= self.write_advertised(&advertised).await;
-            plan.frr_configurations = advertised.configurations;
-            plan.verdicts = advertised.verdicts;
+            done &= self.advertise(&mut plan).await;
+            done &= self.tell_of_default_network(&plan.verdicts).await;
+            verdicts = Some(&plan.verdicts);
         }
+        if let Some(networks) = &mut networks {
+            transport::judge(&mut networks.told, &self.world, &self.tools.settings, verdicts);
+            done &= self.say_of_routed(networks, &failures).await;
+        }
+        let networks = networks.unwrap_or_default();
+        (plan.networks, plan.attachments) = (networks.told, networks.attachments);
         self.tools.view.plan(plan);
         match (done, self.moved) {
             (false, _) => Outcome::Failed,
             (true, true) => Outcome::Moved,
             (true, false) => Outcome::Settled,
         }
+    }
+
+    /// Sees to the managed fabric, and then to all advertisements: those of the fabric are treated like users'.
+    async fn advertise(&mut self, plan: &mut ClusterPlan) -> bool {
+        let knows_networks = self.feeds.has_listed(ClusterUserDefinedNetwork::NAME);
+        let fabric = fabric::plan(&self.world, &self.tools.settings, knows_networks);
+        let connected = self.write_fabric(&fabric).await;
+        let advertised = advertise::plan(&self.known());
+        let (verdicts, told) = self.write_advertised(&advertised).await;
+        plan.frr_configurations = advertised.configurations;
+        plan.frr_configurations.extend(fabric.configurations);
+        plan.advertisements = fabric.advertisements;
+        plan.verdicts = verdicts;
+        connected && told
     }
 
     /// A turn in which nothing but endpoints in these namespaces can be others.

@@ -6,21 +6,24 @@
 //! first.
 
 pub mod advertise;
+pub mod fabric;
 pub mod networks;
 pub mod nodes;
 pub mod ready;
 mod speaker;
+pub mod transport;
 pub mod verdict;
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
-use underlay_api::FRRConfiguration;
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
 use underlay_desired::{ObjectRef, Why};
 use underlay_world::{Key, Settings, World};
 
 pub use advertise::Advertised;
+pub use fabric::Fabric;
 pub use networks::{NetworksPlan, Numbers};
 pub use nodes::{Given, NodesPlan};
 pub use verdict::Verdict;
@@ -42,6 +45,9 @@ pub struct ClusterPlan {
     /// Generated configurations.
     #[serde(serialize_with = "by_name")]
     pub frr_configurations: BTreeMap<Key, Generated>,
+    /// Generated advertisements.
+    #[serde(serialize_with = "by_name")]
+    pub advertisements: BTreeMap<Key, Generated<RouteAdvertisements>>,
     /// What is said of each RouteAdvertisements.
     pub verdicts: BTreeMap<String, Verdict>,
     /// What cannot be.
@@ -50,9 +56,9 @@ pub struct ClusterPlan {
 
 /// An object that should be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Generated {
+pub struct Generated<K = FRRConfiguration> {
     /// The object.
-    pub object: FRRConfiguration,
+    pub object: K,
     /// Its reason.
     pub why: Why,
 }
@@ -89,19 +95,29 @@ fn digest(names: &[&str]) -> String {
 
 /// Plans everything.
 pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
-    let NetworksPlan { told, attachments, parts, .. } = networks::plan(world, settings, &Numbers::default());
+    let NetworksPlan { mut told, attachments, parts, .. } =
+        networks::plan(world, settings, &Numbers::default());
     let NodesPlan { given, problems } = nodes::plan(world, settings, Some(&parts));
     let mut world = world.clone();
     for (node, given) in &given {
         given.record(node, &mut world);
     }
-    let Advertised { configurations, verdicts } = advertise::plan(&world);
+    networks::record_labels(&told, &mut world);
+    let Fabric { configurations: mut base, advertisements } = {
+        let fabric = fabric::plan(&world, settings, true);
+        fabric.record(&mut world);
+        fabric
+    };
+    let Advertised { mut configurations, verdicts } = advertise::plan(&world);
+    transport::judge(&mut told, &world, settings, Some(&verdicts));
+    configurations.append(&mut base);
     ClusterPlan {
         networks: told,
         attachments,
         slices: networks::slices::plan(&world),
         nodes: given,
         frr_configurations: configurations,
+        advertisements,
         verdicts,
         problems,
     }
