@@ -24,7 +24,7 @@ use underlay_api::{
 };
 use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::{
-    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
+    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -259,10 +259,23 @@ impl Leader {
         self.planned = self.world.nodes.clone();
         self.moved = false;
         let known = self.known();
-        let networks = self.plan_networks(&known);
+        let mut networks = self.plan_networks(&known);
         let parts = networks.as_ref().map(|networks| &networks.parts);
         let (given, mut done) = self.give_to_nodes(&known, parts).await;
+        let advertised = self.plan_advertised();
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
+        // Nodes take a network for advertised when both are there; what is told of it comes last.
+        let mut failures = BTreeMap::new();
+        if let Some(advertised) = &advertised {
+            let written = self.write_configurations(advertised).await;
+            failures = written.0;
+            done &= written.1;
+        }
+        if let Some(networks) = &mut networks
+            && let Some(Advertised { advertisers, .. }) = &advertised
+        {
+            networks::announce(&mut networks.attachments, &self.world, advertisers);
+        }
         if let Some(networks) = networks {
             done &= self.write_networks(&networks).await;
             plan.networks = networks.told;
@@ -272,9 +285,8 @@ impl Leader {
             plan.slices = slices::plan(&self.world);
             done &= self.write_slices(&plan.slices).await;
         }
-        if self.feeds.know(&OF_ADVERTISEMENTS) {
-            let advertised = advertise::plan(&self.known());
-            done &= self.write_advertised(&advertised).await;
+        if let Some(advertised) = advertised {
+            done &= self.say_of_advertisements(&advertised, &failures).await;
             plan.frr_configurations = advertised.configurations;
             plan.verdicts = advertised.verdicts;
         }
@@ -309,6 +321,12 @@ impl Leader {
         self.numbers = plan.numbers.clone();
         self.waits_for_pods = plan.waits_for_pods;
         Some(plan)
+    }
+
+    /// Nothing before all is known of networks too: one that is not known yet would be taken off the wire.
+    fn plan_advertised(&mut self) -> Option<Advertised> {
+        let knows = self.feeds.know(&OF_ADVERTISEMENTS) && self.feeds.know(&OF_NETWORKS);
+        knows.then(|| advertise::plan(&self.known(), &self.tools.settings, &self.numbers))
     }
 
     /// The world with what was written to nodes.

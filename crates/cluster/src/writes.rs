@@ -27,10 +27,14 @@ const CONDITIONS: [&str; 2] = [ACCEPTED, READY];
 type Written = Result<Option<FRRConfiguration>, WriteError>;
 
 impl Leader {
-    /// Writes what differs. False if something has to be done again.
-    pub(crate) async fn write_advertised(&mut self, advertised: &Advertised) -> bool {
-        let (failures, mut done) = self.write_configurations(advertised).await;
-        let mut names = BTreeSet::new();
+    /// Says what became of all advertisements. `failures` are of configurations, by advertisement. False if something
+    /// has to be done again.
+    pub(crate) async fn say_of_advertisements(
+        &mut self,
+        advertised: &Advertised,
+        failures: &BTreeMap<String, String>,
+    ) -> bool {
+        let (mut names, mut done) = (BTreeSet::new(), true);
         for (name, readiness) in ready::plan(&self.world, advertised) {
             let failed = failures.get(&name).cloned().map(Verdict::Internal);
             let verdict = failed.as_ref().or_else(|| advertised.verdicts.get(&name));
@@ -49,7 +53,10 @@ impl Leader {
 
     /// Makes, changes and deletes configurations. Returns what failed, by name of the advertisement, and whether all is
     /// done.
-    async fn write_configurations(&mut self, advertised: &Advertised) -> (BTreeMap<String, String>, bool) {
+    pub(crate) async fn write_configurations(
+        &mut self,
+        advertised: &Advertised,
+    ) -> (BTreeMap<String, String>, bool) {
         let want = advertised.configurations.iter().map(|(key, generated)| (key, &generated.object));
         let have = self.world.frr_configurations.iter().map(|(key, object)| (key, object.as_ref()));
         let changes = diff(want, have, is_generated, |one, other| one.spec == other.spec);

@@ -89,13 +89,15 @@ fn digest(names: &[&str]) -> String {
 
 /// Plans everything.
 pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
-    let NetworksPlan { told, attachments, parts, .. } = networks::plan(world, settings, &Numbers::default());
+    let NetworksPlan { told, mut attachments, parts, numbers, .. } =
+        networks::plan(world, settings, &Numbers::default());
     let NodesPlan { given, problems } = nodes::plan(world, settings, Some(&parts));
     let mut world = world.clone();
     for (node, given) in &given {
         given.record(node, &mut world);
     }
-    let Advertised { configurations, verdicts } = advertise::plan(&world);
+    let Advertised { configurations, verdicts, advertisers } = advertise::plan(&world, settings, &numbers);
+    networks::announce(&mut attachments, &world, &advertisers);
     ClusterPlan {
         networks: told,
         attachments,
