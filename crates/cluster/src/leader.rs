@@ -25,7 +25,8 @@ use underlay_api::{
 use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::transport::{self, Standing};
 use underlay_plan::cluster::{
-    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, fabric, networks, nodes,
+    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, fabric, networks,
+    nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -272,6 +273,20 @@ impl Leader {
         let parts = networks.as_ref().map(|networks| &networks.parts);
         let (given, mut done) = self.give_to_nodes(&known, parts).await;
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
+        done &= self.connect(&mut plan).await;
+        let advertised = self.plan_advertised(networks.as_ref());
+        // Nodes take a network for advertised when both are there; what is told of it comes last.
+        let mut untold = BTreeMap::new();
+        if let Some(advertised) = &advertised {
+            let written = self.write_configurations(advertised).await;
+            untold = written.0;
+            done &= written.1;
+        }
+        if let Some(networks) = &mut networks
+            && let Some(Advertised { advertisers, .. }) = &advertised
+        {
+            networks::announce(&mut networks.attachments, &self.world, advertisers);
+        }
         let mut failures = Failures::new();
         if let Some(networks) = &networks {
             done &= self.write_networks(networks, &mut failures).await;
@@ -280,14 +295,20 @@ impl Leader {
             plan.slices = slices::plan(&self.world);
             done &= self.write_slices(&plan.slices).await;
         }
-        let mut verdicts = None;
-        if self.feeds.know(&OF_ADVERTISEMENTS) {
-            done &= self.advertise(&mut plan).await;
-            done &= self.tell_of_default_network(&plan.verdicts).await;
-            verdicts = Some(&plan.verdicts);
+        let known = advertised.is_some();
+        if let Some(advertised) = advertised {
+            let (verdicts, told) = self.say_of_advertisements(&advertised, &untold).await;
+            done &= told & self.tell_of_default_network(&verdicts).await;
+            plan.frr_configurations.extend(advertised.configurations);
+            plan.verdicts = verdicts;
         }
         if let Some(networks) = &mut networks {
-            transport::judge(&mut networks.told, &self.world, &self.tools.settings, verdicts);
+            transport::judge(
+                &mut networks.told,
+                &self.world,
+                &self.tools.settings,
+                known.then_some(&plan.verdicts),
+            );
             done &= self.say_of_routed(networks, &failures).await;
         }
         let networks = networks.unwrap_or_default();
@@ -300,18 +321,16 @@ impl Leader {
         }
     }
 
-    /// Sees to the managed fabric, and then to all advertisements: those of the fabric are treated like users'.
-    async fn advertise(&mut self, plan: &mut ClusterPlan) -> bool {
+    /// Sees to the managed fabric. What it is made of is then planned with like users' objects.
+    async fn connect(&mut self, plan: &mut ClusterPlan) -> bool {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) {
+            return true;
+        }
         let knows_networks = self.feeds.has_listed(ClusterUserDefinedNetwork::NAME);
         let fabric = fabric::plan(&self.world, &self.tools.settings, knows_networks);
-        let connected = self.write_fabric(&fabric).await;
-        let advertised = advertise::plan(&self.known());
-        let (verdicts, told) = self.write_advertised(&advertised).await;
-        plan.frr_configurations = advertised.configurations;
-        plan.frr_configurations.extend(fabric.configurations);
-        plan.advertisements = fabric.advertisements;
-        plan.verdicts = verdicts;
-        connected && told
+        let done = self.write_fabric(&fabric).await;
+        (plan.frr_configurations, plan.advertisements) = (fabric.configurations, fabric.advertisements);
+        done
     }
 
     /// A turn in which nothing but endpoints in these namespaces can be others.
@@ -337,6 +356,18 @@ impl Leader {
         self.numbers = plan.numbers.clone();
         self.waits_for_pods = plan.waits_for_pods;
         Some(plan)
+    }
+
+    /// Nothing before all is known of networks too: one that is not known yet would be taken off the wire.
+    fn plan_advertised(&mut self, networks: Option<&NetworksPlan>) -> Option<Advertised> {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) || !self.feeds.know(&OF_NETWORKS) {
+            return None;
+        }
+        let mut known = self.known();
+        if let Some(NetworksPlan { told, .. }) = networks {
+            networks::record_labels(told, &mut known);
+        }
+        Some(advertise::plan(&known, &self.tools.settings, &self.numbers))
     }
 
     /// The world with what was written to nodes.

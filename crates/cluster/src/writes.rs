@@ -28,10 +28,14 @@ const CONDITIONS: [&str; 2] = [ACCEPTED, READY];
 type Written = Result<Option<FRRConfiguration>, WriteError>;
 
 impl Leader {
-    /// Writes what differs. Returns what is said of every advertisement in the end, and whether all is done.
-    pub(crate) async fn write_advertised(&mut self, advertised: &Advertised) -> (Verdicts, bool) {
-        let (failures, mut done) = self.write_configurations(advertised).await;
-        let (mut names, mut verdicts) = (BTreeSet::new(), Verdicts::new());
+    /// Says what became of all advertisements. `failures` are of configurations, by advertisement. Returns what is said
+    /// of each in the end, and whether all is done.
+    pub(crate) async fn say_of_advertisements(
+        &mut self,
+        advertised: &Advertised,
+        failures: &BTreeMap<String, String>,
+    ) -> (Verdicts, bool) {
+        let (mut names, mut verdicts, mut done) = (BTreeSet::new(), Verdicts::new(), true);
         for (name, readiness) in ready::plan(&self.world, advertised) {
             let failed = failures.get(&name).cloned().map(Verdict::Internal);
             let verdict = failed.as_ref().or_else(|| advertised.verdicts.get(&name));
@@ -51,7 +55,10 @@ impl Leader {
 
     /// Makes, changes and deletes configurations. Returns what failed, by name of the advertisement, and whether all is
     /// done.
-    async fn write_configurations(&mut self, advertised: &Advertised) -> (BTreeMap<String, String>, bool) {
+    pub(crate) async fn write_configurations(
+        &mut self,
+        advertised: &Advertised,
+    ) -> (BTreeMap<String, String>, bool) {
         let want = advertised.configurations.iter().map(|(key, generated)| (key, &generated.object));
         let have = self.world.frr_configurations.iter().map(|(key, object)| (key, object.as_ref()));
         let changes = diff(want, have, is_generated, |one, other| one.spec == other.spec);

@@ -100,7 +100,7 @@ impl SubnetRange {
         self.net
     }
 
-    /// The length of the subnets that it is cut into.
+    /// The length of the subnets it is cut into.
     pub fn length(&self) -> u8 {
         self.length
     }

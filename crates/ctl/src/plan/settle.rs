@@ -45,12 +45,18 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
     let mut numbers = Numbers::default();
     let mut settled = Settled::default();
     for _ in 0..PLANS {
-        let networks = networks::plan(&world, settings, &numbers);
+        let mut networks = networks::plan(&world, settings, &numbers);
         let given = nodes::plan(&world, settings, Some(&networks.parts));
-        let mut busy = !given.given.is_empty() || !networks.attachments.is_empty();
         for (node, given) in &given.given {
             given.record(node, &mut world);
         }
+        networks::record_labels(&networks.told, &mut world);
+        let fabric = fabric::plan(&world, settings, true);
+        let connected = fabric.record(&mut world);
+        let mut advertised = advertise::plan(&world, settings, &networks.numbers);
+        networks::announce(&mut networks.attachments, &world, &advertised.advertisers);
+        let mut busy = connected || !given.given.is_empty() || !networks.attachments.is_empty();
+        busy |= write_configurations(&mut world, &advertised);
         for (object, amend) in
             networks.told.iter().filter_map(|(object, told)| Some((object, told.amend.as_ref()?)))
         {
@@ -65,10 +71,6 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
         for (key, step) in &of_slices {
             mend_slice(&mut world, key, step);
         }
-        let fabric = fabric::plan(&world, settings, true);
-        busy |= fabric.record(&mut world);
-        let mut advertised = advertise::plan(&world);
-        busy |= write_configurations(&mut world, &advertised);
         numbers = networks.numbers;
         let mut told = networks.told;
         transport::judge(&mut told, &world, settings, Some(&advertised.verdicts));

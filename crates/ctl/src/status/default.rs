@@ -4,7 +4,8 @@ use kube::ResourceExt;
 use serde::Serialize;
 use underlay_api::conditions::is_true;
 use underlay_api::route_advertisements::ACCEPTED;
-use underlay_world::settings::{NoOverlay, Routing};
+use underlay_runtime::report::AgentReport;
+use underlay_world::settings::Routing;
 
 use super::judge::Problem;
 use crate::cluster::facts::{Agent, Facts};
@@ -24,7 +25,7 @@ pub struct DefaultRow {
 
 /// The default network, as agents tell it; nothing if none does.
 pub fn row(facts: &Facts) -> Option<DefaultRow> {
-    let Some(no_overlay) = no_overlay(facts)? else {
+    let Some(no_overlay) = told(facts)?.no_overlay else {
         return Some(DefaultRow {
             transport: "Geneve",
             state: "in tunnels between nodes".to_owned(),
@@ -48,7 +49,7 @@ pub fn row(facts: &Facts) -> Option<DefaultRow> {
 
 /// What is wrong with it.
 pub fn problem(facts: &Facts) -> Option<Problem> {
-    let no_overlay = no_overlay(facts)??;
+    let no_overlay = told(facts)?.no_overlay?;
     let (accepted, others) = advertisers(facts);
     if !accepted.is_empty() {
         return None;
@@ -67,10 +68,10 @@ pub fn problem(facts: &Facts) -> Option<Problem> {
     Some(Problem { about: "default network".to_owned(), what: what.to_owned(), hint: hint.to_owned() })
 }
 
-/// How the first agent that tells was set up.
-fn no_overlay(facts: &Facts) -> Option<Option<NoOverlay>> {
+/// What the first agent that tells says: all have the same settings.
+fn told(facts: &Facts) -> Option<&AgentReport> {
     facts.agents.values().find_map(|agent| match agent {
-        Agent::Told(report) => Some(report.no_overlay),
+        Agent::Told(report) => Some(report.as_ref()),
         _ => None,
     })
 }

@@ -95,7 +95,7 @@ fn digest(names: &[&str]) -> String {
 
 /// Plans everything.
 pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
-    let NetworksPlan { mut told, attachments, parts, .. } =
+    let NetworksPlan { mut told, mut attachments, parts, numbers, .. } =
         networks::plan(world, settings, &Numbers::default());
     let NodesPlan { given, problems } = nodes::plan(world, settings, Some(&parts));
     let mut world = world.clone();
@@ -103,21 +103,20 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
         given.record(node, &mut world);
     }
     networks::record_labels(&told, &mut world);
-    let Fabric { configurations: mut base, advertisements } = {
-        let fabric = fabric::plan(&world, settings, true);
-        fabric.record(&mut world);
-        fabric
-    };
-    let Advertised { mut configurations, verdicts } = advertise::plan(&world);
+    let fabric = fabric::plan(&world, settings, true);
+    fabric.record(&mut world);
+    let Advertised { mut configurations, verdicts, advertisers } =
+        advertise::plan(&world, settings, &numbers);
+    networks::announce(&mut attachments, &world, &advertisers);
     transport::judge(&mut told, &world, settings, Some(&verdicts));
-    configurations.append(&mut base);
+    configurations.extend(fabric.configurations);
     ClusterPlan {
         networks: told,
         attachments,
         slices: networks::slices::plan(&world),
         nodes: given,
         frr_configurations: configurations,
-        advertisements,
+        advertisements: fabric.advertisements,
         verdicts,
         problems,
     }

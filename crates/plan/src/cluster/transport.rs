@@ -17,10 +17,10 @@ use underlay_desired::ObjectRef;
 use underlay_world::select::picks;
 use underlay_world::{Definition, Key, Settings, World};
 
-use super::Verdict;
-use super::fabric;
+use super::advertise::labels_of;
 use super::networks::{Told, outcome};
 use super::verdict::nodes as named;
+use super::{Verdict, fabric};
 
 /// Reason of [`TRANSPORT_ACCEPTED`] while it is not known what is advertised.
 const UNKNOWN: &str = "NoOverlayRouteAdvertisementsUnknown";
@@ -148,7 +148,7 @@ fn stand(world: &World, verdicts: &Verdicts, selects: impl Fn(&RouteAdvertisemen
 
 /// Whether an advertisement is for a network of the cluster's. One whose selector makes no sense is for none.
 fn selects(object: &RouteAdvertisements, definition: &Definition, settings: &Settings) -> bool {
-    let mut labels = definition.labels.clone();
+    let mut labels = labels_of(definition);
     fabric::put_mark(definition, settings, &mut labels);
     let selectors = object.spec.network_selectors.iter();
     let mut selectors = selectors.filter_map(|one| one.cluster_user_defined_network_selector.as_ref());

@@ -201,7 +201,7 @@ fn what_is_not_known_stays() {
     fabric.record(&mut world);
     let definition = Arc::make_mut(world.cluster_networks.get_mut(&Key::cluster("blue")).unwrap());
     let (field, reason) = ("spec".to_owned(), "is of a later version".to_owned());
-    definition.network = Err(underlay_api::network::FieldError { field, reason });
+    definition.network = Err(network::FieldError { field, reason });
     let kept = plan(&world, &for_tenants(), true);
     assert!(!kept.record(&mut world), "of a definition that cannot be read, all stays");
     world.cluster_networks.clear();

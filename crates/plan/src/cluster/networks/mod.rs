@@ -7,9 +7,10 @@
 //! A definition that cannot be as written leaves what was made of it before as it is. One that goes stays until no pod
 //! uses it, until its attachments are gone and until no node has a part of it.
 
+mod announce;
 mod attachments;
 mod carried;
-mod check;
+pub(super) mod check;
 mod namespaces;
 mod numbers;
 mod said;
@@ -29,6 +30,7 @@ use underlay_world::{Attachment, Definition, Key, Scope, Settings, World};
 
 use super::fabric;
 
+pub use announce::announce;
 pub use attachments::{Change, Step};
 pub use numbers::Numbers;
 pub(super) use said::outcome;

@@ -28,7 +28,7 @@ fn advertise(world: &mut World, name: &str, label: &str) {
     put(
         world,
         name,
-        json!({
+        &json!({
             "networkSelectors": [{
                 "networkSelectionType": "ClusterUserDefinedNetwork",
                 "clusterUserDefinedNetworkSelector": { "networkSelector": { "matchLabels": { "network": label } } },
@@ -38,7 +38,7 @@ fn advertise(world: &mut World, name: &str, label: &str) {
     );
 }
 
-fn put(world: &mut World, name: &str, spec: Value) {
+fn put(world: &mut World, name: &str, spec: &Value) {
     let object = json!({ "metadata": { "name": name }, "spec": spec });
     world.advertisements.insert(Key::cluster(name), Arc::new(serde_json::from_value(object).unwrap()));
 }
@@ -113,7 +113,7 @@ fn advertisements_of_egress_addresses_carry_no_pods() {
     let selectors = json!([{
         "networkSelectionType": "ClusterUserDefinedNetworks", "clusterUserDefinedNetworkSelector": all,
     }]);
-    put(&mut world, "egress", json!({ "networkSelectors": selectors, "advertisements": ["EgressIP"] }));
+    put(&mut world, "egress", &json!({ "networkSelectors": selectors, "advertisements": ["EgressIP"] }));
     says(&world, &[("egress", accepted(&[]))], MISSING);
 }
 
@@ -167,7 +167,7 @@ fn the_default_network_stands_as_it_is_advertised() {
     settings.no_overlay = Some(NoOverlay { outbound_snat: false, routing: Routing::Unmanaged });
     assert_eq!(stands(&world, &settings, &[]), Some("NoRouteAdvertisements"));
     let selectors = json!([{ "networkSelectionType": "DefaultNetwork" }]);
-    put(&mut world, "all", json!({ "networkSelectors": selectors, "advertisements": ["PodNetwork"] }));
+    put(&mut world, "all", &json!({ "networkSelectors": selectors, "advertisements": ["PodNetwork"] }));
     let wrong = Verdict::Error("x".to_owned());
     assert_eq!(stands(&world, &settings, &[("all", wrong)]), Some("RouteAdvertisementsNotAccepted"));
     assert_eq!(
