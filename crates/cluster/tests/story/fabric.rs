@@ -24,7 +24,7 @@ const WITHOUT_OVERLAY: [&str; 6] = [
 ];
 
 #[test]
-fn the_life_of_a_managed_mesh() {
+fn the_life_of_networks_without_overlay() {
     let server = &ApiServer::start();
     let scratch = Scratch::new("fabric");
     prepare(server, &scratch);
@@ -39,18 +39,7 @@ fn the_life_of_a_managed_mesh() {
     let daemon = a_restart_writes_nothing(server, &scratch, daemon);
     networks_of_tenants_leave(server);
     daemon.stop();
-    the_mesh_goes_with_the_setting(server, &scratch);
-}
-
-#[test]
-fn the_life_of_networks_that_users_advertise() {
-    let server = &ApiServer::start();
-    let scratch = Scratch::new("unmanaged");
-    prepare(server, &scratch);
-    kubectl(server, &["delete", "nodes", "--all"]);
-    apply(server, &scratch, &[node("m1", 1), node("m2", 2)]);
-    kubectl(server, &["create", "namespace", "frr-k8s-system"]);
-    let daemon = Daemon::start(server, &scratch, "unmanaged");
+    let daemon = the_mesh_goes_with_the_setting(server, &scratch);
     a_network_is_accepted_while_it_is_advertised(server, &scratch, &daemon);
     a_node_that_is_left_out_is_named(server);
     managed_routing_without_a_topology_is_told(server, &scratch);
@@ -233,8 +222,13 @@ fn networks_of_tenants_leave(server: &ApiServer) {
 }
 
 /// Without overlay, and routed by the users: nobody advertises the default network then.
-fn the_mesh_goes_with_the_setting(server: &ApiServer, scratch: &Scratch) {
-    let arguments = ["--transport=no-overlay", "--outbound-snat=disable", "--routing=unmanaged"];
+fn the_mesh_goes_with_the_setting(server: &ApiServer, scratch: &Scratch) -> Daemon {
+    let arguments = [
+        "--transport=no-overlay",
+        "--outbound-snat=disable",
+        "--routing=unmanaged",
+        "--leader-elect-lease-duration=2",
+    ];
     let daemon = Daemon::start_with(&server.kubeconfig(), scratch, "users", &arguments);
     becomes(server, &MANAGED, states, &set(&[]));
     becomes(server, &FABRIC, |list| list["items"].as_array().unwrap().len(), &0);
@@ -242,7 +236,7 @@ fn the_mesh_goes_with_the_setting(server: &ApiServer, scratch: &Scratch) {
         let found = events(server, "NoRouteAdvertisements");
         if found.iter().any(|event| event["type"] == "Warning") { Ok(()) } else { Err(format!("{found:?}")) }
     });
-    daemon.stop();
+    daemon
 }
 
 fn advertisement() -> Value {

@@ -26,6 +26,7 @@ pub use advertise::Advertised;
 pub use fabric::Fabric;
 pub use networks::{NetworksPlan, Numbers};
 pub use nodes::{Given, NodesPlan};
+pub(crate) use speaker::own_addresses;
 pub use verdict::Verdict;
 
 /// What the cluster as a whole should have.
