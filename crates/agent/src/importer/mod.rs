@@ -32,7 +32,7 @@ use shares::Shares;
 pub use shares::{Count, Learned};
 
 /// Places that one transaction changes. A larger one keeps the database from everybody else.
-const MOST: usize = 2000;
+const MOST: usize = 10_000;
 /// What happens in the kernel comes in crowds. It is looked at once for all of it.
 const CROWD: Duration = Duration::from_millis(5);
 /// For how long after its start bgpd may lose routes that it will have again.
