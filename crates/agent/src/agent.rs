@@ -143,6 +143,7 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
     for key in &config.unknown {
         warn!(key, "the configuration file has a key that is not known; it is passed over");
     }
+    config.unused.iter().for_each(|note| warn!("{note}"));
     Ok(config.settings)
 }
 

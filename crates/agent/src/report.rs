@@ -93,6 +93,7 @@ impl Reporter {
             plan: outline
                 .zip(placed)
                 .map(|(outline, placed)| summary(&outline, &placed, &self.routes.counts())),
+            no_overlay: self.settings.no_overlay,
             routes,
             speaker,
             inputs: question.local.then(|| self.inputs()).flatten(),

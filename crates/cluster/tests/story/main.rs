@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
+mod fabric;
 mod networks;
 mod slices;
 

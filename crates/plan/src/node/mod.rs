@@ -12,6 +12,7 @@ pub mod frr;
 mod host;
 pub mod imports;
 pub mod isolation;
+mod mesh;
 mod nat;
 pub mod network;
 pub mod networks;
@@ -112,7 +113,8 @@ pub fn plan_without(
 
 fn speaker(node: &Node, world: &World) -> frr::Merged {
     let configurations = world.frr_configurations.values().map(AsRef::as_ref);
-    frr::merge(&node.labels, configurations, &frr::Secrets::new())
+    let configurations = mesh::without_itself(configurations, node);
+    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &frr::Secrets::new())
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
