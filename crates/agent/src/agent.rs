@@ -22,6 +22,7 @@ use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
 use underlay_plan::node::NodePlan;
 use underlay_plan::node::addresses::{Placed, PlacedPod};
+use underlay_plan::node::imports::Policy;
 use underlay_runtime::admin::{self, Admin};
 use underlay_runtime::edge::{EdgeMetrics, reached};
 use underlay_runtime::objects::Writer;
@@ -37,7 +38,7 @@ use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::Speaker;
 use crate::surroundings::{self, Seen};
-use crate::{args, cni, install, remembered};
+use crate::{args, cni, importer, install, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -75,6 +76,10 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         let (api, writer) = (client.clone(), targets.writer.clone());
         Speaker::start(&args.node_name, &args.frr_namespace, api, writer, &metrics)
     });
+    let (policies, newest) = watch::channel(None);
+    let sockets = underlay_frr::Frr::default().sockets;
+    let kernel = Kernel::open().context("opening netlink")?;
+    let routes = importer::start(kernel, northbound.clone(), &sockets, newest, &mut registry);
     let edges = Edges::start(targets, &metrics);
     let (pods, placed) = watch::channel(None);
     let (waiting, waits) = watch::channel(Some("the API server".to_owned()));
@@ -84,8 +89,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         waiting: waits.clone(),
         placed: placed.clone(),
         outline: outlined,
-        edges: edges.states().into_iter().chain(speaker.as_ref().map(|own| ("frr", own.state()))).collect(),
-        frr_sockets: underlay_frr::Frr::default().sockets,
+        edges: edges
+            .states()
+            .into_iter()
+            .chain([("routes", routes.state())])
+            .chain(speaker.as_ref().map(|own| ("frr", own.state())))
+            .collect(),
+        routes,
+        frr_sockets: sockets,
         seen: seen.clone(),
         settings: settings.clone(),
     };
@@ -115,6 +126,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         seen,
         pods,
         outline,
+        policies,
         waiting,
         opened: Arc::default(),
         networks,
@@ -200,6 +212,8 @@ struct Agent {
     pods: watch::Sender<Option<Arc<Placed>>>,
     /// For those who ask how things are; nothing before the first plan.
     outline: watch::Sender<Option<Outline>>,
+    /// Which learned routes networks take; nothing before the first plan.
+    policies: watch::Sender<Option<Arc<Vec<Policy>>>>,
     /// What the node waits for.
     waiting: watch::Sender<Option<String>>,
     /// Whether the container runtime was told that pods can start.
@@ -285,10 +299,15 @@ impl Agent {
         self.outline.send_replace(Some(Outline {
             subnets: node.map(|node| node.subnets_in(DEFAULT_NETWORK).to_vec()).unwrap_or_default(),
             advertised: zone.advertised,
-            learned: std::mem::take(&mut zone.learned),
             carried: std::mem::take(&mut zone.carried),
             waiting: std::mem::take(&mut zone.waiting),
         }));
+        let imports = std::mem::take(&mut zone.imports);
+        self.policies.send_if_modified(|policies| {
+            let news = policies.as_deref() != Some(&imports);
+            *policies = Some(Arc::new(imports));
+            news
+        });
         self.edges.publish(zone);
         let first = self.pods.send_replace(Some(placed)).is_none();
         if first {

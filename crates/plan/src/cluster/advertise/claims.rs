@@ -45,7 +45,11 @@ impl<'a> Claims<'a> {
             }
         }
         for (vrf, claims) in own.0 {
-            self.0.entry(vrf).or_default().extend(claims);
+            let taken = self.0.entry(vrf).or_default();
+            for (first, claim) in claims {
+                // Of several advertisements of one network, the oldest is named.
+                taken.entry(first).or_insert(claim);
+            }
         }
         Ok(())
     }
