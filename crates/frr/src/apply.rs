@@ -8,8 +8,10 @@ use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command as Process;
+use underlay_desired::ObjectRef;
 use underlay_desired::frr::Config;
 
+use crate::blame::Texts;
 use crate::converse::{CommandError, Conversations};
 use crate::diff::{Command, Daemon, Running, difference, surplus};
 use crate::file;
@@ -60,9 +62,14 @@ pub enum SyncError {
     /// A daemon cannot be talked with.
     #[error("{} cannot be talked with", .0.name())]
     Unreachable(Daemon, #[source] VtyError),
-    /// A text of a user is not in FRR's words. Nothing was changed.
-    #[error("raw configuration: {0}")]
-    BadText(String),
+    /// FRR does not take the text of a user. All is as it was before.
+    #[error("{object}: FRR refuses its text: {reason}")]
+    Text {
+        /// Where the text is written.
+        object: ObjectRef,
+        /// What FRR says.
+        reason: String,
+    },
     /// FRR refused a line. All is as it was before.
     #[error("{0}; all is as it was before")]
     Refused(#[source] CommandError),
@@ -94,14 +101,14 @@ fn failed(what: &'static str) -> impl FnOnce(io::Error) -> SyncError {
 impl Frr {
     /// Makes FRR do this. When nothing differs, nothing is told and nothing is written.
     pub async fn sync(&self, config: &Config) -> Result<Report, SyncError> {
-        let mut rendered = render(config);
+        let (mut rendered, texts) = (render(config), Texts::of(config));
         let before = self.running().await?;
         let waiting = self.hold_bfd_back(&mut rendered.ours, &before).await?;
         let ledger = Ledger::read(&self.ledger()).map_err(failed("reading what texts brought"))?;
         let want = wanted(&rendered, &ledger, &before);
         let commands = difference(&want, &before, &ledger.lent());
         if !commands.is_empty() {
-            self.change(&rendered, &ledger, &before, &commands).await?;
+            self.change(&rendered, &texts, &ledger, &before, &commands).await?;
         }
         let written = self.write_down(!commands.is_empty(), &before).await?;
         Ok(Report { commands: commands.len(), written, waiting })
@@ -121,12 +128,13 @@ impl Frr {
     async fn change(
         &self,
         rendered: &Rendered,
+        texts: &Texts<'_>,
         ledger: &Ledger,
         before: &Running,
         commands: &[Command],
     ) -> Result<(), SyncError> {
-        if !rendered.raw.is_empty() {
-            self.check(&rendered.raw).await?;
+        for text in texts.news(ledger) {
+            self.check(text.object, &text.block).await?;
         }
         let expecting = ledger.expecting(&rendered.raw);
         if expecting != *ledger {
@@ -134,10 +142,15 @@ impl Frr {
         }
         tracing::info!(?commands, "changing FRR");
         if let Err(error) = Conversations::new(&self.sockets).tell(commands).await {
-            return Err(self.take_back(error, ledger, &expecting, before).await);
+            return Err(self.take_back(error, texts, ledger, &expecting, before).await);
         }
         let after = self.running().await?;
-        let settled = settle(rendered, ledger, before, &after)?;
+        let settled =
+            settle(rendered, ledger, before, &after).map_err(|error| match texts.newest(ledger) {
+                // What is left of it goes when the rest is applied without it.
+                Some(object) => SyncError::Text { object: object.clone(), reason: error.to_string() },
+                None => error,
+            })?;
         if settled != expecting {
             settled.write(&self.ledger()).map_err(failed("writing down what texts brought"))?;
         }
@@ -148,13 +161,20 @@ impl Frr {
     async fn take_back(
         &self,
         error: CommandError,
+        texts: &Texts<'_>,
         ledger: &Ledger,
         expecting: &Ledger,
         before: &Running,
     ) -> SyncError {
         let refused = match error {
             CommandError::Unreachable(daemon, error) => SyncError::Unreachable(daemon, error),
-            refused @ CommandError::Refused { .. } => SyncError::Refused(refused),
+            CommandError::Refused { command, reason } => match texts.author(&command, ledger) {
+                Some(object) => {
+                    let reason = CommandError::Refused { command, reason }.to_string();
+                    SyncError::Text { object: object.clone(), reason }
+                }
+                None => SyncError::Refused(CommandError::Refused { command, reason }),
+            },
         };
         match self.bring_back(ledger, expecting, before).await {
             Ok(()) => refused,
@@ -192,13 +212,14 @@ impl Frr {
     }
 
     /// Lets FRR read a text without doing anything.
-    async fn check(&self, text: &Block) -> Result<(), SyncError> {
+    async fn check(&self, object: &ObjectRef, text: &Block) -> Result<(), SyncError> {
         let output = self.vtysh(&["-C", "-f", "/dev/stdin"], &text.text()).await?;
         if output.status.success() {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(SyncError::BadText(said.lines().next().map(redact).unwrap_or_default()))
+        let reason = said.lines().next().map(redact).unwrap_or_default();
+        Err(SyncError::Text { object: object.clone(), reason })
     }
 
     async fn vtysh(&self, arguments: &[&str], input: &str) -> Result<std::process::Output, SyncError> {

@@ -54,7 +54,7 @@ impl Model {
         if let Some(gone) = line.strip_prefix("no ").filter(|_| !line.starts_with("no bgp ")) {
             forget(block, gone);
         } else {
-            block.retain(|entry| words::key(&entry.line) != words::key(line));
+            block.retain(|entry| key(&entry.line) != key(line));
             block.line(line.clone());
         }
     }

@@ -109,7 +109,7 @@ pub fn plan_without(
 
 fn speaker(node: &Node, world: &World) -> frr::Merged {
     let configurations = world.frr_configurations.values().map(AsRef::as_ref);
-    frr::merge(&node.labels, configurations, &frr::Secrets::new())
+    frr::merge(&node.labels, configurations, &world.secrets)
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
