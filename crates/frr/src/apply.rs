@@ -107,10 +107,12 @@ impl Frr {
         let ledger = Ledger::read(&self.ledger()).map_err(failed("reading what texts brought"))?;
         let want = wanted(&rendered, &ledger, &before);
         let commands = difference(&want, &before, &ledger.lent());
-        if !commands.is_empty() {
-            self.change(&rendered, &texts, &ledger, &before, &commands).await?;
-        }
-        let written = self.write_down(!commands.is_empty(), &before).await?;
+        let after = if commands.is_empty() {
+            before
+        } else {
+            self.change(&rendered, &texts, &ledger, &before, &commands).await?
+        };
+        let written = self.write_down(&after)?;
         Ok(Report { commands: commands.len(), written, waiting })
     }
 
@@ -124,7 +126,7 @@ impl Frr {
         Ok(hold_back(want, unwatched, &sessions))
     }
 
-    /// Applies a difference, or takes it back.
+    /// Applies a difference, or takes it back. Returns what FRR runs with afterwards.
     async fn change(
         &self,
         rendered: &Rendered,
@@ -132,7 +134,7 @@ impl Frr {
         ledger: &Ledger,
         before: &Running,
         commands: &[Command],
-    ) -> Result<(), SyncError> {
+    ) -> Result<Running, SyncError> {
         for text in texts.news(ledger) {
             self.check(text.object, &text.block).await?;
         }
@@ -154,7 +156,7 @@ impl Frr {
         if settled != expecting {
             settled.write(&self.ledger()).map_err(failed("writing down what texts brought"))?;
         }
-        Ok(())
+        Ok(after)
     }
 
     /// Brings back what was before a change that FRR refused.
@@ -204,11 +206,7 @@ impl Frr {
 
     /// All that FRR runs with, as one text. It may hold passwords.
     pub async fn running_config(&self) -> Result<String, SyncError> {
-        let output = self.vtysh(&["-c", "show running-config"], "").await?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let start =
-            text.find("Current configuration:\n").map_or(0, |at| at + "Current configuration:\n".len());
-        Ok(text[start..].to_owned())
+        Ok(together(&self.running().await?).text())
     }
 
     /// Lets FRR read a text without doing anything.
@@ -239,15 +237,12 @@ impl Frr {
     }
 
     /// Writes FRR's file after a change, and when an earlier change did not get that far.
-    async fn write_down(&self, changed: bool, before: &Running) -> Result<bool, SyncError> {
+    fn write_down(&self, running: &Running) -> Result<bool, SyncError> {
         let old = file::read(&self.file).map_err(failed("reading FRR's file"))?;
-        if !changed && same(&parse(old.as_deref().unwrap_or_default()), before) {
+        if same(&parse(old.as_deref().unwrap_or_default()), running) {
             return Ok(false);
         }
-        let text = for_file(&self.running_config().await?);
-        if old.as_ref() == Some(&text) {
-            return Ok(false);
-        }
+        let text = for_file(&together(running).text());
         file::replace(&self.file, &text, 0o640).map_err(failed("writing FRR's file"))?;
         Ok(true)
     }
@@ -266,6 +261,24 @@ fn same(file: &Block, running: &Running) -> bool {
     }
     let as_running = Running::from([(Daemon::Bgpd, file.clone()), (Daemon::Bfdd, file.clone())]);
     surplus(&want, &as_running).is_empty() && surplus(file, running).is_empty()
+}
+
+/// What all daemons run with. What they say before that is no line of it, and of what each says of itself bgpd's word
+/// counts: it is the first.
+fn together(running: &Running) -> Block {
+    let about_itself = |line: &str| line.starts_with("frr ") || line.starts_with("hostname ");
+    let mut all = Block::default();
+    for block in running.values() {
+        let mut block = block.clone();
+        let first = all.is_empty();
+        block.retain(|entry| {
+            let line = entry.line.as_str();
+            let said_before = ["Building configuration...", "Current configuration:"].contains(&line);
+            !said_before && (first || !about_itself(line))
+        });
+        all.unite(&block);
+    }
+    all
 }
 
 /// A configuration as every daemon can read it. Daemons read the whole file, also what is for others: one that does not

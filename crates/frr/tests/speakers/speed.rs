@@ -46,4 +46,13 @@ async fn one_more_prefix_where_there_are_a_hundred() {
     let began = Instant::now();
     frr.sync(&prefixes(105)).await.expect("nothing new");
     println!("nothing new: {:?}", began.elapsed());
+    let began = Instant::now();
+    frr.running().await.expect("what daemons run with");
+    println!("asking the daemons: {:?}", began.elapsed());
+    let began = Instant::now();
+    frr.running_config().await.expect("what FRR runs with");
+    println!("asking FRR's tool: {:?}", began.elapsed());
+    let began = Instant::now();
+    underlay_frr::render::render(&prefixes(105));
+    println!("rendering: {:?}", began.elapsed());
 }
