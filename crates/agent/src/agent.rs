@@ -38,7 +38,7 @@ use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::{Place, Speaker};
 use crate::surroundings::{self, Seen};
-use crate::{args, cni, install, remembered};
+use crate::{cni, install, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -72,15 +72,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let targets = targets(&args, client.clone(), writer)?;
     let (northbound, switch) = (targets.northbound.clone(), targets.switch.clone());
     let seen = see(switch.clone())?;
-    let speaker = (args.bgp_speaker == args::Speaker::Agent).then(|| {
-        let place = Place {
-            node: &args.node_name,
-            namespace: &args.frr_namespace,
-            api: client.clone(),
-            writer: targets.writer.clone(),
-        };
-        Speaker::start(place, Frr::default(), &metrics)
-    });
+    let place = Place {
+        node: &args.node_name,
+        namespace: &args.frr_namespace,
+        api: client.clone(),
+        writer: targets.writer.clone(),
+    };
+    let speaker = Speaker::start(args.bgp_speaker, place, Frr::default(), &metrics);
     let edges = Edges::start(targets, &metrics);
     let (pods, placed) = watch::channel(None);
     let (waiting, waits) = watch::channel(Some("the API server".to_owned()));

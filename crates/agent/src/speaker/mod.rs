@@ -21,6 +21,7 @@ use underlay_runtime::feed::text_with_sources;
 use underlay_runtime::objects::Writer;
 use underlay_world::Key;
 
+use crate::args::Speaker as Who;
 use refusals::Refusals;
 use states::{Told, redacted};
 
@@ -60,8 +61,12 @@ struct Applied {
 }
 
 impl Speaker {
-    /// Starts it. It waits for its first configuration.
-    pub fn start(place: Place<'_>, frr: Frr, metrics: &EdgeMetrics) -> Self {
+    /// Starts it. It waits for its first configuration. Where frr-k8s does the work there is nothing to start: FRR, its
+    /// file, its states and the secrets are none of ours then.
+    pub fn start(who: Who, place: Place<'_>, frr: Frr, metrics: &EdgeMetrics) -> Option<Self> {
+        if who == Who::FrrK8s {
+            return None;
+        }
         let merged = Publisher::default();
         let (applied, applied_seen) = watch::channel(Applied::default());
         let edge = Edge::new("frr", merged.plans(), metrics).resync(Duration::from_mins(1));
@@ -76,7 +81,7 @@ impl Speaker {
         let node = place.node.to_owned();
         states::start(place, told.plans(), metrics);
         tokio::spawn(look(node, reader, told, applied_seen, merged.plans(), waker));
-        Self { merged, secrets: watch::Sender::default(), state }
+        Some(Self { merged, secrets: watch::Sender::default(), state })
     }
 
     /// Secrets with passwords of neighbours.

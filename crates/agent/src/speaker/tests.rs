@@ -159,7 +159,12 @@ async fn one_users_mistake_is_named_sessions_are_told_and_no_password_is_seen() 
     let mut registry = Registry::default();
     let writer = Writer::register("test", &mut registry);
     let place = Place { node: "n1", namespace: "frr-k8s-system", api: client.clone(), writer };
-    let speaker = Speaker::start(place, edge(&node), &EdgeMetrics::register(&mut registry));
+    let metrics = EdgeMetrics::register(&mut registry);
+    let theirs = Place { writer: place.writer.clone(), api: client.clone(), ..place };
+    let before = (node.configuration(), fs::read(node.path("/etc/frr/frr.conf")).expect("FRR's file"));
+    assert!(Speaker::start(Who::FrrK8s, theirs, edge(&node), &metrics).is_none());
+    assert_eq!((node.configuration(), fs::read(node.path("/etc/frr/frr.conf")).expect("FRR's file")), before);
+    let speaker = Speaker::start(Who::Agent, place, edge(&node), &metrics).expect("a speaker of our own");
     let following = tokio::spawn(follow(client, speaker));
     apply_text(server, OBJECTS);
 

@@ -89,3 +89,23 @@ fn put_unless_known(world: &mut World, key: Key, secret: Secret) -> bool {
 fn is_forbidden(error: &watcher::Error) -> bool {
     matches!(reason(error), Some(kube::Error::Api(status)) if status.code == 403)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_right_that_is_lost_takes_no_password_along() {
+        let (mut world, key) = (World::default(), Key::new("frr", "tor"));
+        let forbidden = || Secret::forbidden("no right");
+        assert!(put_unless_known(&mut world, key.clone(), forbidden()));
+        assert!(!put_unless_known(&mut world, key.clone(), forbidden()), "the same again is no news");
+        let object = json!({ "type": "kubernetes.io/basic-auth", "data": { "password": "aHVudGVyMg==" } });
+        let secret = Secret::read(serde_json::from_value(object).unwrap());
+        assert!(put::<core::v1::Secret>(&mut world, key.clone(), Some(secret.clone())));
+        assert!(!put_unless_known(&mut world, key.clone(), forbidden()));
+        assert_eq!(world.secrets.get(&key), Some(&secret));
+    }
+}
