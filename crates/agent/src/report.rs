@@ -12,8 +12,10 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde_json::json;
 use tokio::sync::watch;
+use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_plan::node::addresses::Placed;
 use underlay_plan::node::imports::Learned;
+use underlay_plan::node::networks::Carried;
 use underlay_runtime::admin;
 use underlay_runtime::edge::EdgeState;
 use underlay_runtime::report::{
@@ -30,12 +32,19 @@ pub struct Outline {
     pub subnets: Vec<IpNet>,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
-    /// What became of the routes that BGP brought.
-    pub learned: Vec<Learned>,
-    /// The node's subnets of user-defined networks that it carries, by name.
-    pub carried: BTreeMap<String, Vec<IpNet>>,
+    /// What became of the routes that BGP brought, by network.
+    pub learned: BTreeMap<String, Vec<Learned>>,
+    /// The node's part of user-defined networks that it carries, by name.
+    pub carried: BTreeMap<String, Carried>,
     /// What the other user-defined networks wait for, by name.
     pub waiting: BTreeMap<String, String>,
+}
+
+impl Outline {
+    /// What became of the routes that a network learned.
+    fn of(&self, network: &str) -> &[Learned] {
+        self.learned.get(network).map(Vec::as_slice).unwrap_or_default()
+    }
 }
 
 /// Tells.
@@ -72,7 +81,7 @@ impl Reporter {
     async fn tell(&self, question: &Question) -> AgentReport {
         let outline = self.outline.borrow().clone();
         let mut routes = match (&outline, question.to) {
-            (Some(outline), Some(to)) => leading_to(&outline.learned, to),
+            (Some(outline), Some(to)) => leading_to(outline.of(DEFAULT_NETWORK), to),
             _ => vec![],
         };
         let subnets = outline.as_ref().map(|outline| outline.subnets.as_slice()).unwrap_or_default();
@@ -113,8 +122,8 @@ fn summary(outline: &Outline, placed: &Placed) -> PlanReport {
         pods: placed.pods.len(),
         without_address: placed.problems.len(),
         address_problem: placed.problems.iter().next().map(|(key, problem)| format!("{key}: {problem}")),
-        learned: outline.learned.len(),
-        imported: outline.learned.iter().filter(|route| route.refused.is_none()).count(),
+        learned: outline.of(DEFAULT_NETWORK).len(),
+        imported: imported(outline.of(DEFAULT_NETWORK)),
         networks: networks(outline, placed),
     }
 }
@@ -122,8 +131,12 @@ fn summary(outline: &Outline, placed: &Placed) -> PlanReport {
 /// User-defined networks: those that are carried, with their pods, and what the others wait for.
 fn networks(outline: &Outline, placed: &Placed) -> BTreeMap<String, NetworkReport> {
     let mut networks: BTreeMap<String, NetworkReport> = BTreeMap::new();
-    for (name, subnets) in &outline.carried {
-        networks.entry(name.clone()).or_default().subnets.clone_from(subnets);
+    for (name, carried) in &outline.carried {
+        let network = networks.entry(name.clone()).or_default();
+        network.subnets.clone_from(&carried.subnets);
+        network.advertised = carried.advertised;
+        network.learned = outline.of(name).len();
+        network.imported = imported(outline.of(name));
     }
     for (name, what) in &outline.waiting {
         networks.entry(name.clone()).or_default().waiting = Some(what.clone());
@@ -132,6 +145,10 @@ fn networks(outline: &Outline, placed: &Placed) -> BTreeMap<String, NetworkRepor
         networks.entry(own.network.clone()).or_default().pods += 1;
     }
     networks
+}
+
+fn imported(learned: &[Learned]) -> usize {
+    learned.iter().filter(|route| route.refused.is_none()).count()
 }
 
 fn pod(placed: &Placed, name: &str) -> Option<PodReport> {
@@ -186,14 +203,17 @@ mod tests {
         };
         let learned = [
             route("0.0.0.0/0", None),
-            route("203.0.113.0/24", Some(Refusal::Table(7))),
+            route("203.0.113.0/24", Some(Refusal::Flood(7))),
             route("203.0.113.128/25", None),
             route("::/0", None),
         ];
         let found = leading_to(&learned, "203.0.113.7/32".parse().unwrap());
         let texts: Vec<String> = found.iter().map(|route| route.destination.to_string()).collect();
         assert_eq!(texts, ["203.0.113.0/24", "0.0.0.0/0"]);
-        assert_eq!(found[0].refused.as_deref(), Some("it is in the kernel's table 7, not in the main one"));
+        assert_eq!(
+            found[0].refused.as_deref(),
+            Some("the network has 7 routes already, as many as it takes")
+        );
         assert_eq!(found[1].refused, None);
     }
 }

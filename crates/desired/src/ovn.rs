@@ -195,6 +195,13 @@ impl Row {
         self
     }
 
+    /// A set of references that may stay empty: then none of ours is in it.
+    #[must_use]
+    pub fn rows(mut self, column: &'static str, rows: impl IntoIterator<Item = RowId>) -> Self {
+        self.columns.insert(column, Column::Rows(rows.into_iter().collect()));
+        self
+    }
+
     fn refer(&mut self, column: &'static str, row: RowId) {
         let slot = self.columns.entry(column).or_insert_with(|| Column::Rows(BTreeSet::new()));
         if let Column::Rows(rows) = slot {

@@ -130,6 +130,12 @@ pub struct PlanReport {
 pub struct NetworkReport {
     /// The node's subnets of it.
     pub subnets: Vec<IpNet>,
+    /// Whether they are told to BGP peers, and so its pods show their own addresses.
+    pub advertised: bool,
+    /// How many routes BGP brought it.
+    pub learned: usize,
+    /// How many of them are in OVN.
+    pub imported: usize,
     /// How many pods of the node are in it.
     pub pods: usize,
     /// What it waits for; nothing if the node carries it.

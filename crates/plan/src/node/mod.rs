@@ -6,6 +6,7 @@
 pub mod addresses;
 pub mod advertised;
 mod annotations;
+mod apart;
 mod bridge;
 pub mod frr;
 mod host;
@@ -24,7 +25,6 @@ mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipnet::IpNet;
 use underlay_desired::flow::Flows;
 use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
@@ -33,9 +33,10 @@ use underlay_desired::switch::Switch;
 use underlay_world::{Local, Node, Settings, World};
 
 use addresses::Placed;
-use imports::Learned;
+use advertised::Told;
+use imports::{Learned, Ranges};
 use network::Network;
-use networks::Others;
+use networks::{Carried, Others};
 use site::{Site, Waiting};
 
 /// Everything a node should have.
@@ -70,10 +71,10 @@ pub struct Zone {
     pub pods: Placed,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
-    /// What became of the routes that BGP brought.
-    pub learned: Vec<Learned>,
-    /// The node's subnets of user-defined networks that are on it, by name.
-    pub carried: BTreeMap<String, Vec<IpNet>>,
+    /// What became of the routes that BGP brought, by network.
+    pub learned: BTreeMap<String, Vec<Learned>>,
+    /// The node's part of user-defined networks that are on it, by name.
+    pub carried: BTreeMap<String, Carried>,
     /// User-defined networks that are not on the node yet, and what each waits for.
     pub waiting: BTreeMap<String, String>,
 }
@@ -97,7 +98,8 @@ pub fn plan_without(
     let speaker = node.map(|node| speaker(node, world)).unwrap_or_default();
     let networks = networks::find(world, settings);
     let default = Network::default_network(settings, networks.elsewhere());
-    let find = |network| Site::find(name, network, world, settings, local);
+    let told = node.map(|node| Told::by(node, world)).unwrap_or_default();
+    let find = |network| Site::find(name, network, world, settings, local, &told);
     match find(&default) {
         Ok(site) => {
             let zone = zone(&site, Others::find(&networks, find), without);
@@ -118,7 +120,8 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
     let (mut northbound, mut southbound) = (Rows::default(), Rows::default());
     let (mut switch, mut host) = (Switch::default(), Host::default());
     let wanted = others.sites.iter().filter(|(name, _)| !without.contains(**name));
-    for site in std::iter::once(site).chain(wanted.map(|(_, site)| site)) {
+    let wanted: Vec<&Site<'_>> = std::iter::once(site).chain(wanted.map(|(_, site)| site)).collect();
+    for site in &wanted {
         topology::plan(site, &mut northbound);
         zones::plan(site, &mut northbound);
         nat::plan(site, &mut northbound);
@@ -128,8 +131,13 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         host::plan_switch(site, &mut switch);
         host::plan(site, &mut host);
     }
-    let learned = imports::plan(site, &mut northbound);
+    let told = std::iter::once(site).chain(others.sites.values()).filter(|site| site.advertised());
+    let ranges = Ranges::of(told.map(|site| site.network));
+    let import =
+        |site: &&Site<'_>| (site.network.name.clone(), imports::plan(site, &ranges, &mut northbound));
+    let learned = wanted.iter().map(import).collect();
     isolation::plan(site, &placed, &mut northbound);
+    apart::plan(site, &others, without, &mut northbound);
     zones::plan_chassis(site, &mut southbound);
     Zone {
         northbound,
@@ -139,9 +147,9 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         host,
         filter: host::plan_filter(site, &others),
         pods: placed,
-        advertised: site.advertised,
+        advertised: site.advertised(),
         learned,
-        carried: others.subnets(),
+        carried: others.carried(),
         waiting: others.waiting,
     }
 }
