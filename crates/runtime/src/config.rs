@@ -71,13 +71,13 @@ pub struct Flags {
     pub routing: Option<String>,
     /// Who has BGP sessions with whom where routing is managed: full-mesh.
     #[arg(long, value_name = "TOPOLOGY")]
-    pub topology: Option<String>,
+    pub bgp_topology: Option<String>,
     /// AS number of the nodes where routing is managed.
     #[arg(long, value_name = "NUMBER")]
-    pub as_number: Option<String>,
+    pub bgp_as_number: Option<String>,
     /// Namespace of the FRRConfiguration that is made where routing is managed.
     #[arg(long, value_name = "NAMESPACE")]
-    pub frr_namespace: Option<String>,
+    pub bgp_frr_namespace: Option<String>,
     /// What keeps advertised networks apart: strict, or loose to leave it to the network outside.
     #[arg(long, value_name = "MODE")]
     pub advertised_udn_isolation_mode: Option<String>,
@@ -100,9 +100,9 @@ impl Flags {
             "transport" => &self.transport,
             "outbound-snat" => &self.outbound_snat,
             "routing" => &self.routing,
-            "topology" => &self.topology,
-            "as-number" => &self.as_number,
-            "frr-namespace" => &self.frr_namespace,
+            "topology" => &self.bgp_topology,
+            "as-number" => &self.bgp_as_number,
+            "frr-namespace" => &self.bgp_frr_namespace,
             "advertised-udn-isolation-mode" => &self.advertised_udn_isolation_mode,
             _ => &None,
         };

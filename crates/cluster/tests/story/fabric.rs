@@ -18,8 +18,8 @@ const WITHOUT_OVERLAY: [&str; 6] = [
     "--transport=no-overlay",
     "--outbound-snat=enable",
     "--routing=managed",
-    "--topology=full-mesh",
-    "--as-number=64514",
+    "--bgp-topology=full-mesh",
+    "--bgp-as-number=64514",
     "--leader-elect-lease-duration=2",
 ];
 

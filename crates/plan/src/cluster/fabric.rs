@@ -150,6 +150,8 @@ impl Fabric {
             address: address.to_string(),
             bfd_profile: PROFILE.0.to_owned(),
             enable_graceful_restart: true,
+            // A node that joins is spoken to at once, whoever was ready first.
+            connect_time: Some("1s".to_owned()),
             to_receive: if default { accepted(settings, Family::of(address)) } else { Receive::default() },
             ..Neighbor::default()
         };

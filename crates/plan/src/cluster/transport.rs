@@ -168,7 +168,7 @@ fn say(
         Standing::Missing if fabric::asks(definition) && settings.managed.topology.is_none() => {
             let message = format!(
                 "{NOBODY_ADVERTISES} Routing is Managed, and the setting topology is missing: write topology = \
-                 full-mesh in [bgp.managed], or --topology=full-mesh, for the cluster manager."
+                 full-mesh in [bgp.managed], or --bgp-topology=full-mesh, for the cluster manager."
             );
             (no, NO_OVERLAY_MISSING, message)
         }

@@ -25,12 +25,14 @@ pub enum ConfigError {
         problem: String,
     },
     /// A value is missing that others call for.
-    #[error("{key} is required when {why}: write {section} {key} = {write}, or --{key}")]
+    #[error("{key} is required when {why}: write {section} {key} = {write}, or --{flag}")]
     Missing {
         /// What is missing.
         key: &'static str,
         /// Where it belongs.
         section: &'static str,
+        /// The flag for it.
+        flag: &'static str,
         /// Who calls for it.
         why: &'static str,
         /// What to write.

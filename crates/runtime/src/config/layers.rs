@@ -6,7 +6,7 @@ use ini::Ini;
 
 use super::{ConfigError, Flags, Place};
 
-/// Section and name of every key; a flag has the same name. A key with several sections may be said in any of them.
+/// Section and name of every key. A key with several sections may be said in any of them.
 const KEYS: [(&str, &str); 21] = [
     ("default", "cluster-subnets"),
     ("default", "mtu"),
@@ -43,6 +43,16 @@ const ALWAYS_ON: [&str; 7] = [
     "enable-egress-ip",
     "enable-interconnect",
 ];
+
+/// The flag that says the same as a key. Most have the key's name; those of the managed mesh would mean too much.
+pub fn flag(key: &'static str) -> &'static str {
+    match key {
+        "topology" => "bgp-topology",
+        "as-number" => "bgp-as-number",
+        "frr-namespace" => "bgp-frr-namespace",
+        same => same,
+    }
+}
 
 /// All places where a key may be said in the file.
 fn places(wanted: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -100,7 +110,7 @@ impl Layers<'_> {
 
     fn find(&self, wanted: &'static str) -> Vec<(Place, &str)> {
         if let Some(text) = self.flags.of(wanted) {
-            return vec![(Place::Flag(wanted), text)];
+            return vec![(Place::Flag(flag(wanted)), text)];
         }
         let Some((path, file)) = self.file else { return vec![] };
         let said = |(section, key)| {

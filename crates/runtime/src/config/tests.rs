@@ -134,8 +134,8 @@ fn a_cluster_without_overlay_is_said_in_either_spelling() {
         transport: said("no-overlay"),
         outbound_snat: said("enable"),
         routing: said("managed"),
-        topology: said("full-mesh"),
-        as_number: said("64514"),
+        bgp_topology: said("full-mesh"),
+        bgp_as_number: said("64514"),
         ..Flags::default()
     };
     assert_eq!(parse(&flags, "").unwrap(), ours);
@@ -183,7 +183,7 @@ fn what_is_missing_or_wrong_without_overlay_is_told_with_what_to_write() {
         ),
         (
             without("topology = full-mesh"),
-            "topology is required when routing is managed: write [bgp.managed] topology = full-mesh, or --topology",
+            "topology is required when routing is managed: write [bgp.managed] topology = full-mesh, or --bgp-topology",
         ),
         (
             "[default]\ntransport=vxlan".to_owned(),

@@ -3,7 +3,7 @@
 use underlay_world::Settings;
 use underlay_world::settings::{NoOverlay, Routing};
 
-use super::layers::Layers;
+use super::layers::{Layers, flag};
 use super::values::{as_number, enabled, isolation, namespace, routing, topology, transport};
 use super::{ConfigError, Place};
 
@@ -40,7 +40,7 @@ pub fn set(layers: &Layers<'_>, settings: &mut Settings) -> Result<Vec<String>, 
 const WITHOUT: &str = "transport is no-overlay";
 
 fn missing(key: &'static str, section: &'static str, why: &'static str, write: &'static str) -> ConfigError {
-    ConfigError::Missing { key, section, why, write }
+    ConfigError::Missing { key, section, flag: flag(key), why, write }
 }
 
 fn unused(place: &Place) -> String {

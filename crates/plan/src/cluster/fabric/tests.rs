@@ -81,7 +81,7 @@ fn the_default_network_is_told_from_every_node_to_every_other() {
     let neighbor = |address: &str, prefix: &str, length: u8| {
         json!({
             "address": address, "asn": 64514, "bfdProfile": "ovnk-managed", "enableGracefulRestart": true,
-            "addressFamilies": ["unicast"],
+            "connectTime": "1s", "addressFamilies": ["unicast"],
             "toReceive": { "allowed": {
                 "mode": "filtered", "prefixes": [{ "prefix": prefix, "ge": length, "le": length }],
             } },

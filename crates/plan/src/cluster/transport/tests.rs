@@ -125,7 +125,7 @@ fn managed_routing_without_a_topology_says_what_is_missing() {
         text,
         format!(
             "{MISSING} Routing is Managed, and the setting topology is missing: write topology = full-mesh in \
-             [bgp.managed], or --topology=full-mesh, for the cluster manager."
+             [bgp.managed], or --bgp-topology=full-mesh, for the cluster manager."
         )
     );
 }
