@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_api::{FRRConfiguration, NetworkAttachmentDefinition};
 use underlay_desired::owner::AGENT_MANAGER;
+use underlay_frr::Frr;
 use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
 use underlay_plan::node::NodePlan;
@@ -36,9 +37,9 @@ use crate::edges::{Edges, Targets};
 use crate::metrics::NetworkMetrics;
 use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
-use crate::speaker::Speaker;
+use crate::speaker::{Place, Speaker};
 use crate::surroundings::{self, Seen};
-use crate::{args, cni, importer, install, remembered};
+use crate::{cni, importer, install, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -72,12 +73,15 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let targets = targets(&args, client.clone(), writer)?;
     let (northbound, switch) = (targets.northbound.clone(), targets.switch.clone());
     let seen = see(switch.clone())?;
-    let speaker = (args.bgp_speaker == args::Speaker::Agent).then(|| {
-        let (api, writer) = (client.clone(), targets.writer.clone());
-        Speaker::start(&args.node_name, &args.frr_namespace, api, writer, &metrics)
-    });
+    let place = Place {
+        node: &args.node_name,
+        namespace: &args.frr_namespace,
+        api: client.clone(),
+        writer: targets.writer.clone(),
+    };
+    let speaker = Speaker::start(args.bgp_speaker, place, Frr::default(), &metrics);
     let (policies, newest) = watch::channel(None);
-    let sockets = underlay_frr::Frr::default().sockets;
+    let sockets = Frr::default().sockets;
     let kernel = Kernel::open().context("opening netlink")?;
     let routes = importer::start(kernel, northbound.clone(), &sockets, newest, &mut registry);
     let edges = Edges::start(targets, &metrics);
@@ -119,7 +123,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     admin::start(&args.metrics_bind_address, admin).await?;
 
     let agent = Agent {
-        feeds: feeds(&client, &args.node_name),
+        feeds: feeds(&client, &args.node_name, speaker.as_ref()),
         edges,
         speaker,
         settings,
@@ -175,7 +179,7 @@ fn database(remote: &str, name: &str, selection: Selection) -> anyhow::Result<un
     Ok(client)
 }
 
-fn feeds(client: &Client, node: &str) -> Feeds {
+fn feeds(client: &Client, node: &str, speaker: Option<&Speaker>) -> Feeds {
     let own = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
     let mut feeds = Feeds::new()
         .with(Node::NAME, feed::everything::<Node>(client))
@@ -188,6 +192,9 @@ fn feeds(client: &Client, node: &str) -> Feeds {
             feed::everything::<NetworkAttachmentDefinition>(client),
         )
         .with_optional(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client));
+    if let Some(speaker) = speaker {
+        feeds = feeds.with(Secret::NAME, feed::secrets(client, speaker.secrets()));
+    }
     feeds.wait_for_lull(&CROWDS, LULL);
     feeds
 }

@@ -133,6 +133,8 @@ pub struct Neighbor {
     pub asn: u32,
     /// Whether we reflect routes to it.
     pub reflector_client: bool,
+    /// Whether it is told to send everything to us.
+    pub next_hop_self: bool,
     /// Whether BFD watches the session.
     pub bfd: bool,
     /// TCP MD5 password.

@@ -145,6 +145,7 @@ fn bgp(entry: &BgpEntry) -> Bgp {
             address: neighbor.address.value,
             asn: neighbor.asn,
             reflector_client: neighbor.reflector_client,
+            next_hop_self: neighbor.next_hop_self,
             bfd: neighbor.bfd,
             password: neighbor.password.clone(),
         })

@@ -152,6 +152,8 @@ pub(crate) struct NeighborEntry {
     #[serde(default)]
     pub reflector_client: bool,
     #[serde(default)]
+    pub next_hop_self: bool,
+    #[serde(default)]
     pub bfd: bool,
     pub password: Option<String>,
 }

@@ -36,6 +36,7 @@ pub(super) fn peers(topology: &Topology, admin: &str) -> Vec<Step> {
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SPEAKER_NAMESPACE },
     });
     let mut items = vec![namespace];
+    items.extend(may_read_passwords());
     items.extend(configurations(topology));
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
     vec![
@@ -44,6 +45,23 @@ pub(super) fn peers(topology: &Topology, admin: &str) -> Vec<Step> {
             argv: words(&format!("{kubectl} create --validate=false -f -")),
             input: list.to_string(),
         },
+    ]
+}
+
+/// The agents' right to read the secrets beside the configurations that name them, and no others.
+fn may_read_passwords() -> [Value; 2] {
+    let metadata = json!({ "name": "underlay-agent", "namespace": SPEAKER_NAMESPACE });
+    let group = "rbac.authorization.k8s.io";
+    [
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata,
+            "rules": [{ "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"] }],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": { "apiGroup": group, "kind": "Role", "name": "underlay-agent" },
+            "subjects": [{ "apiGroup": group, "kind": "Group", "name": "underlay:agents" }],
+        }),
     ]
 }
 

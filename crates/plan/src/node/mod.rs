@@ -114,7 +114,7 @@ pub fn plan_without(
 fn speaker(node: &Node, world: &World) -> frr::Merged {
     let configurations = world.frr_configurations.values().map(AsRef::as_ref);
     let configurations = mesh::without_itself(configurations, node);
-    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &frr::Secrets::new())
+    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets)
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
