@@ -53,10 +53,11 @@ struct Listener {
 
 impl Listener {
     fn start(lab: &LabUnderTest, filter: &str) -> Self {
-        let stop = format!("/tmp/stop-{}", filter.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"));
+        let stop =
+            format!("/tmp/stop-{}", filter.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"));
         let script = format!(
             "rm -f {stop}; timeout 60 tcpdump -n -l -U -i eth0 '{filter}' 2>&1 & \
-             while [ ! -e {stop} ]; do sleep 0.05; done; kill -INT $!; wait $!; true"
+             while [ ! -e {stop} ]; do sleep 0.05; done; kill -TERM $!; wait $!; true"
         );
         let mut child = lab
             .command()
