@@ -13,6 +13,7 @@ mod speaker;
 pub mod verdict;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -51,8 +52,9 @@ pub struct ClusterPlan {
 /// An object that should be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Generated {
-    /// The object.
-    pub object: FRRConfiguration,
+    /// The object. Where the one that is there is as it should be, it is that very one: nobody needs two.
+    #[serde(serialize_with = "shared")]
+    pub object: Arc<FRRConfiguration>,
     /// Its reason.
     pub why: Why,
 }
@@ -66,6 +68,11 @@ pub struct Problem {
     pub reason: &'static str,
     /// For people: what it is and what helps.
     pub message: String,
+}
+
+/// Whoever reads it does not care who else has it.
+fn shared<S: Serializer, T: Serialize>(object: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    object.as_ref().serialize(serializer)
 }
 
 /// Maps of JSON and YAML have texts for keys.
