@@ -101,7 +101,7 @@ impl Leader {
             .map(|(key, object)| (key.clone(), object.clone()))
             .collect();
         let changes = diff(
-            want.iter().map(|(key, generated)| (key, &generated.object)),
+            want.iter().map(|(key, generated)| (key, generated.object.as_ref())),
             have.iter().map(|(key, object)| (key, object.as_ref())),
             |_, object| is_ours(object.meta()),
             K::same,

@@ -64,6 +64,8 @@ const OF_ADVERTISEMENTS: [&str; 5] = [
     FRRNodeState::NAME,
     BGPSessionState::NAME,
 ];
+/// What people write, seldom in crowds: they wait for what comes of it.
+const WRITTEN_BY_HAND: [&str; 2] = [RouteAdvertisements::NAME, FRRConfiguration::NAME];
 /// What has to be listed to plan networks. Where a definition of these kinds is missing there are none; and where one
 /// goes missing for a while, nothing is concluded from that.
 const OF_NETWORKS: [&str; 5] = [
@@ -226,6 +228,7 @@ impl Leader {
         let nodes = u32::try_from(self.world.nodes.len()).unwrap_or(u32::MAX);
         let lull = LULL_PER_NODE.saturating_mul(nodes).min(LONGEST_LULL);
         self.feeds.wait_for_lull(&OF_ADVERTISEMENTS, lull);
+        self.feeds.wait_for_lull(&WRITTEN_BY_HAND, lull / 4);
         self.feeds.wait_for_lull(&OF_NETWORKS, lull.max(SHORTEST_LULL_OF_NETWORKS));
         let overdue = self.unheard.values().map(|unheard| unheard.written + ECHO).min();
         let time = async {

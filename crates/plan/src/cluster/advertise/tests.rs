@@ -436,7 +436,7 @@ fn a_node_that_waits_keeps_its_part_and_holds_up_nobody() {
     let mut world = Scene::new().world();
     let before = plan(&world);
     for generated in before.configurations.values() {
-        put(&mut world, generated.object.clone());
+        put(&mut world, generated.object.as_ref().clone());
     }
     let mut node = world.node("b").unwrap().as_ref().clone();
     node.subnets = NodeSubnets::default();
@@ -479,7 +479,7 @@ fn a_mistake_leaves_what_was_generated_and_waiting_for_all_removes_it() {
     let mut world = good.world();
     let before = plan(&world).configurations;
     for generated in before.values() {
-        put(&mut world, generated.object.clone());
+        put(&mut world, generated.object.as_ref().clone());
     }
 
     let advertisements = |spec: &Scene| spec.world().advertisements;
@@ -497,7 +497,7 @@ fn the_plan_of_what_was_generated_is_the_same() {
     let mut world = Scene::new().world();
     let before = plan(&world);
     for generated in before.configurations.values() {
-        put(&mut world, generated.object.clone());
+        put(&mut world, generated.object.as_ref().clone());
     }
     assert_eq!(plan(&world), before);
 }
