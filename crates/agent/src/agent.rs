@@ -23,6 +23,7 @@ use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
 use underlay_plan::node::NodePlan;
 use underlay_plan::node::addresses::{Placed, PlacedPod};
+use underlay_plan::node::imports::Policy;
 use underlay_runtime::admin::{self, Admin};
 use underlay_runtime::edge::{EdgeMetrics, reached};
 use underlay_runtime::objects::Writer;
@@ -38,7 +39,7 @@ use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::{Place, Speaker};
 use crate::surroundings::{self, Seen};
-use crate::{cni, install, remembered};
+use crate::{cni, importer, install, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -79,6 +80,10 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         writer: targets.writer.clone(),
     };
     let speaker = Speaker::start(args.bgp_speaker, place, Frr::default(), &metrics);
+    let (policies, newest) = watch::channel(None);
+    let sockets = Frr::default().sockets;
+    let kernel = Kernel::open().context("opening netlink")?;
+    let routes = importer::start(kernel, northbound.clone(), &sockets, newest, &mut registry);
     let edges = Edges::start(targets, &metrics);
     let (pods, placed) = watch::channel(None);
     let (waiting, waits) = watch::channel(Some("the API server".to_owned()));
@@ -88,8 +93,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         waiting: waits.clone(),
         placed: placed.clone(),
         outline: outlined,
-        edges: edges.states().into_iter().chain(speaker.as_ref().map(|own| ("frr", own.state()))).collect(),
-        frr_sockets: Frr::default().sockets,
+        edges: edges
+            .states()
+            .into_iter()
+            .chain([("routes", routes.state())])
+            .chain(speaker.as_ref().map(|own| ("frr", own.state())))
+            .collect(),
+        routes,
+        frr_sockets: sockets,
         seen: seen.clone(),
         settings: settings.clone(),
     };
@@ -119,6 +130,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         seen,
         pods,
         outline,
+        policies,
         waiting,
         opened: Arc::default(),
         networks,
@@ -135,6 +147,7 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
     for key in &config.unknown {
         warn!(key, "the configuration file has a key that is not known; it is passed over");
     }
+    config.unused.iter().for_each(|note| warn!("{note}"));
     Ok(config.settings)
 }
 
@@ -206,6 +219,8 @@ struct Agent {
     pods: watch::Sender<Option<Arc<Placed>>>,
     /// For those who ask how things are; nothing before the first plan.
     outline: watch::Sender<Option<Outline>>,
+    /// Which learned routes networks take; nothing before the first plan.
+    policies: watch::Sender<Option<Arc<Vec<Policy>>>>,
     /// What the node waits for.
     waiting: watch::Sender<Option<String>>,
     /// Whether the container runtime was told that pods can start.
@@ -291,10 +306,15 @@ impl Agent {
         self.outline.send_replace(Some(Outline {
             subnets: node.map(|node| node.subnets_in(DEFAULT_NETWORK).to_vec()).unwrap_or_default(),
             advertised: zone.advertised,
-            learned: std::mem::take(&mut zone.learned),
             carried: std::mem::take(&mut zone.carried),
             waiting: std::mem::take(&mut zone.waiting),
         }));
+        let imports = std::mem::take(&mut zone.imports);
+        self.policies.send_if_modified(|policies| {
+            let news = policies.as_deref() != Some(&imports);
+            *policies = Some(Arc::new(imports));
+            news
+        });
         self.edges.publish(zone);
         let first = self.pods.send_replace(Some(placed)).is_none();
         if first {

@@ -61,7 +61,7 @@ impl Table {
     ];
 
     /// OVN's name for it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::LogicalSwitch => "Logical_Switch",
             Self::LogicalSwitchPort => "Logical_Switch_Port",

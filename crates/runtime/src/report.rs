@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use underlay_world::settings::NoOverlay;
 use underlay_world::{Local, Settings};
 
 /// The port that agents listen on unless told otherwise.
@@ -66,6 +67,8 @@ pub struct AgentReport {
     pub node: String,
     /// What the node waits for before it can carry pods.
     pub waiting: Option<String>,
+    /// How the default network's packets travel without overlay, if they do.
+    pub no_overlay: Option<NoOverlay>,
     /// How far each edge is, by name.
     pub edges: BTreeMap<String, EdgeReport>,
     /// What is planned; nothing while the node waits for its first plan.

@@ -12,6 +12,7 @@ pub mod frr;
 mod host;
 pub mod imports;
 pub mod isolation;
+mod mesh;
 mod nat;
 pub mod network;
 pub mod networks;
@@ -24,6 +25,7 @@ pub mod topology;
 mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use underlay_desired::flow::Flows;
 use underlay_desired::linux::Host;
@@ -34,7 +36,7 @@ use underlay_world::{Local, Node, Settings, World};
 
 use addresses::Placed;
 use advertised::Told;
-use imports::{Learned, Ranges};
+use imports::{Policy, Ranges};
 use network::Network;
 use networks::{Carried, Others};
 use site::{Site, Waiting};
@@ -71,8 +73,8 @@ pub struct Zone {
     pub pods: Placed,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
-    /// What became of the routes that BGP brought, by network.
-    pub learned: BTreeMap<String, Vec<Learned>>,
+    /// Which of the routes that BGP brought its networks take.
+    pub imports: Vec<Policy>,
     /// The node's part of user-defined networks that are on it, by name.
     pub carried: BTreeMap<String, Carried>,
     /// User-defined networks that are not on the node yet, and what each waits for.
@@ -111,7 +113,8 @@ pub fn plan_without(
 
 fn speaker(node: &Node, world: &World) -> frr::Merged {
     let configurations = world.frr_configurations.values().map(AsRef::as_ref);
-    frr::merge(&node.labels, configurations, &world.secrets)
+    let configurations = mesh::without_itself(configurations, node);
+    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets)
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
@@ -132,10 +135,8 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         host::plan(site, &mut host);
     }
     let told = std::iter::once(site).chain(others.sites.values()).filter(|site| site.advertised());
-    let ranges = Ranges::of(told.map(|site| site.network));
-    let import =
-        |site: &&Site<'_>| (site.network.name.clone(), imports::plan(site, &ranges, &mut northbound));
-    let learned = wanted.iter().map(import).collect();
+    let ranges = Arc::new(Ranges::of(told.map(|site| site.network)));
+    let imports = wanted.iter().map(|site| Policy::of(site, &ranges)).collect();
     isolation::plan(site, &placed, &mut northbound);
     apart::plan(site, &others, without, &mut northbound);
     zones::plan_chassis(site, &mut southbound);
@@ -148,7 +149,7 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         filter: host::plan_filter(site, &others),
         pods: placed,
         advertised: site.advertised(),
-        learned,
+        imports,
         carried: others.carried(),
         waiting: others.waiting,
     }

@@ -121,7 +121,10 @@ impl Network {
             nets: layer3.subnets.iter().map(|subnet| subnet.cidr.trunc()).collect(),
             excluded: layer3.exclude_subnets.clone(),
             join,
-            mtu: definition.mtu.unwrap_or(settings.mtu),
+            mtu: definition.mtu.unwrap_or_else(|| match definition.transport {
+                Asked::NoOverlay(_) => settings.mtu,
+                Asked::Geneve | Asked::Evpn(_) => settings.mtu_in_tunnels(),
+            }),
             transport: match &definition.transport {
                 Asked::NoOverlay(chosen) => Transport::NoOverlay { outbound_snat: chosen.outbound_snat },
                 Asked::Geneve | Asked::Evpn(_) => Transport::Geneve,

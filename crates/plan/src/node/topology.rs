@@ -244,11 +244,11 @@ fn gateway_routes(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
             let route = StaticRoute::to(&range, &next_hop.to_string()).out_of(&external_port);
             add_route(site, rows, router, route.marked("k8s.ovn.org/node-masquerade-subnet"));
         }
-        let everything = if side.subnet.addr().is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+        let everything = side.family.everything().to_string();
         for next_hop in
             site.local.next_hops.iter().filter(|hop| hop.is_ipv4() == side.subnet.addr().is_ipv4())
         {
-            let route = StaticRoute::to(everything, &next_hop.to_string()).out_of(&external_port);
+            let route = StaticRoute::to(&everything, &next_hop.to_string()).out_of(&external_port);
             add_route(site, rows, router, route);
         }
     }

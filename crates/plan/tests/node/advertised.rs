@@ -6,9 +6,8 @@ use std::sync::Arc;
 use underlay_api::annotations::Advertisers;
 use underlay_desired::ovn::{Column, Row, RowId, Table};
 use underlay_plan::node::Zone;
-use underlay_world::local::LearnedRoute;
 use underlay_world::settings::{Isolation, NoOverlay, Routing};
-use underlay_world::{Key, Local, Settings, World};
+use underlay_world::{Key, Settings, World};
 
 use super::networks::{local_with_patches, two_networks};
 use super::scene::{advertise_by, row, settings, text, world, zone, zone_with};
@@ -42,13 +41,16 @@ fn blue_routed(outbound_snat: &str) -> World {
     world
 }
 
-fn learned(routes: &[(u32, &str, &str)]) -> Vec<LearnedRoute> {
-    let route = |(table, destination, hop): &(u32, &str, &str)| LearnedRoute {
-        table: *table,
-        destination: destination.parse().expect("a prefix"),
-        next_hops: [(hop.parse().expect("an address"), "br-ex".to_owned())].into(),
-    };
-    routes.iter().map(route).collect()
+/// What a network says to a learned route.
+fn judge(zone: &Zone, network: &str, destination: &str, hop: &str) -> Result<usize, String> {
+    let policy = zone.imports.iter().find(|policy| policy.network == network).expect("a policy");
+    let hops = std::iter::once((hop.parse().expect("an address"), "br-ex"));
+    let taken = policy.judge(&destination.parse().expect("a prefix"), hops);
+    taken.map(|gateways| gateways.len()).map_err(|refusal| refusal.to_string())
+}
+
+fn table(zone: &Zone, network: &str) -> Option<u32> {
+    zone.imports.iter().find(|policy| policy.network == network).and_then(|policy| policy.table)
 }
 
 /// Prefixes of a router's routes.
@@ -132,69 +134,36 @@ fn advertised_networks_are_kept_apart_where_packets_start() {
 
 #[test]
 fn a_network_hears_what_the_peers_of_its_vrf_tell() {
-    let mut local = Local {
-        learned: learned(&[
-            (254, "203.0.113.0/24", "172.30.0.1"),
-            (254, "10.10.3.0/24", "172.30.0.13"),
-            (1001, "198.51.100.0/24", "172.30.0.1"),
-        ]),
-        ..local_with_patches()
-    };
-    let world = blue_advertised();
+    let (world, mut local) = (blue_advertised(), local_with_patches());
     let without_vrf = zone(&world, &local);
-    assert!(routes(&without_vrf, "GR_blue_net_one").contains("203.0.113.0/24"));
-    assert!(!routes(&without_vrf, "GR_blue_net_one").contains("10.10.3.0/24"), "the overlay leads there");
-    assert!(!routes(&without_vrf, "GR_red_net_one").contains("203.0.113.0/24"), "red is not advertised");
-    let refused = without_vrf.learned["default"].iter().filter_map(|route| route.refused.as_ref());
-    let refused: Vec<String> = refused.map(ToString::to_string).collect();
-    assert_eq!(refused, ["it lies in the range 10.10.0.0/16 of network blue_net"]);
+    assert_eq!(table(&without_vrf, "blue_net"), Some(254));
+    assert_eq!(table(&without_vrf, "red_net"), None, "red is not advertised");
+    assert_eq!(judge(&without_vrf, "blue_net", "203.0.113.0/24", "172.30.0.1"), Ok(1));
+    let own = judge(&without_vrf, "blue_net", "10.10.3.0/24", "172.30.0.13");
+    assert_eq!(
+        own,
+        Err("it lies in the cluster's own range 10.10.0.0/16".to_owned()),
+        "the overlay leads there"
+    );
+    let other = judge(&without_vrf, "default", "10.10.3.0/24", "172.30.0.13");
+    assert_eq!(other, Err("it lies in the range 10.10.0.0/16 of network blue_net".to_owned()));
 
     local.has_vrf = true;
-    let with_vrf = zone(&world, &local);
-    assert!(routes(&with_vrf, "GR_blue_net_one").contains("198.51.100.0/24"));
-    assert!(!routes(&with_vrf, "GR_blue_net_one").contains("203.0.113.0/24"));
-}
-
-#[test]
-fn a_flood_of_routes_is_dammed() {
-    let settings = Settings { imported_routes_limit: 2, ..settings() };
-    let local = Local {
-        learned: learned(&[
-            (254, "192.0.2.0/25", "172.30.0.1"),
-            (254, "198.51.100.0/24", "172.30.0.1"),
-            (254, "203.0.0.0/16", "172.30.0.1"),
-        ]),
-        ..local_with_patches()
-    };
-    let zone = zone_with(&settings, &world(), &local);
-    let refused: Vec<String> = zone.learned["default"]
-        .iter()
-        .filter_map(|route| Some(format!("{}: {}", route.destination, route.refused.as_ref()?)))
-        .collect();
-    assert_eq!(refused, ["192.0.2.0/25: the network has 2 routes already, as many as it takes"]);
-    assert!(routes(&zone, "GR_one").contains("203.0.0.0/16"));
+    assert_eq!(table(&zone(&world, &local), "blue_net"), Some(1001));
 }
 
 #[test]
 fn without_overlay_there_are_no_tunnels_and_routes_between_nodes_are_learned() {
-    let local = Local {
-        learned: learned(&[
-            (254, "10.10.3.0/24", "172.30.0.13"),
-            (254, SUBNET, "172.30.0.1"),
-            (254, "10.10.2.128/25", "172.30.0.1"),
-        ]),
-        ..local_with_patches()
-    };
-    let zone = zone(&blue_routed("disabled"), &local);
+    let zone = zone(&blue_routed("disabled"), &local_with_patches());
     assert!(!has(&zone, Table::LogicalSwitch, "blue_net_transit_switch"));
     assert!(has(&zone, Table::LogicalSwitch, "transit_switch"), "the default network has tunnels");
+    assert_eq!(judge(&zone, "blue_net", "10.10.3.0/24", "172.30.0.13"), Ok(1));
+    for own in [SUBNET, "10.10.2.128/25"] {
+        let refused = judge(&zone, "blue_net", own, "172.30.0.1");
+        assert_eq!(refused, Err(format!("it lies in the cluster's own range {SUBNET}")));
+    }
     let routes = routes(&zone, "GR_blue_net_one");
-    assert!(routes.contains("10.10.3.0/24") && routes.contains(SUBNET), "{routes:?}");
-    assert!(!routes.contains("10.10.0.0/16") && !routes.contains("10.10.2.128/25"), "{routes:?}");
-    let own =
-        zone.northbound.iter().filter(|row| row.id.id.starts_with(&format!("GR_blue_net_one/to/{SUBNET}")));
-    let hops: Vec<&str> = own.map(|row| text(row, "nexthop")).collect();
-    assert_eq!(hops, ["100.65.0.1"], "to the node's own pods there is one way");
+    assert!(routes.contains(SUBNET) && !routes.contains("10.10.0.0/16"), "{routes:?}");
 }
 
 #[test]
