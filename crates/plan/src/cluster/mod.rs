@@ -7,6 +7,7 @@
 
 pub mod advertise;
 pub mod fabric;
+pub mod imported;
 pub mod networks;
 pub mod nodes;
 pub mod ready;
