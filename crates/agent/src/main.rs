@@ -9,7 +9,7 @@ mod agent;
 mod args;
 mod cni;
 mod edges;
-mod grace;
+mod importer;
 mod install;
 mod metrics;
 mod records;

@@ -23,8 +23,10 @@ use underlay_api::{
     UserDefinedNetwork,
 };
 use underlay_plan::cluster::networks::{Parts, slices};
+use underlay_plan::cluster::transport::{self, Standing};
 use underlay_plan::cluster::{
-    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
+    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, fabric, networks,
+    nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -35,6 +37,7 @@ use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
 use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, World};
 
 use crate::metrics::Metrics;
+use crate::networks::Failures;
 use crate::view::View;
 
 /// Writes that are under way at once.
@@ -103,6 +106,10 @@ pub struct Tools {
     pub client: Client,
     /// Settings of the cluster.
     pub settings: Settings,
+    /// The definition of the default network.
+    pub default_network: Key,
+    /// The lease by which managers agree who leads.
+    pub lease: Key,
     /// Writes objects.
     pub writer: Writer,
     /// Writes events.
@@ -116,7 +123,7 @@ pub struct Tools {
 /// The leader.
 pub struct Leader {
     pub(crate) tools: Tools,
-    feeds: Feeds,
+    pub(crate) feeds: Feeds,
     pub(crate) world: World,
     /// Written to nodes and not heard of yet.
     unheard: BTreeMap<String, Unheard>,
@@ -136,6 +143,8 @@ pub struct Leader {
     numbers: Numbers,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
+    /// How the default network stood when that was last told.
+    pub(crate) standing: Option<Standing>,
 }
 
 /// What was written to a node and not heard of yet.
@@ -177,6 +186,7 @@ impl Leader {
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
             waits_for_pods: true,
+            standing: None,
         }
     }
 
@@ -265,13 +275,14 @@ impl Leader {
         let mut networks = self.plan_networks(&known);
         let parts = networks.as_ref().map(|networks| &networks.parts);
         let (given, mut done) = self.give_to_nodes(&known, parts).await;
-        let advertised = self.plan_advertised();
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
+        done &= self.connect(&mut plan).await;
+        let advertised = self.plan_advertised(networks.as_ref());
         // Nodes take a network for advertised when both are there; what is told of it comes last.
-        let mut failures = BTreeMap::new();
+        let mut untold = BTreeMap::new();
         if let Some(advertised) = &advertised {
             let written = self.write_configurations(advertised).await;
-            failures = written.0;
+            untold = written.0;
             done &= written.1;
         }
         if let Some(networks) = &mut networks
@@ -279,26 +290,50 @@ impl Leader {
         {
             networks::announce(&mut networks.attachments, &self.world, advertisers);
         }
-        if let Some(networks) = networks {
-            done &= self.write_networks(&networks).await;
-            plan.networks = networks.told;
-            plan.attachments = networks.attachments;
+        let mut failures = Failures::new();
+        if let Some(networks) = &networks {
+            done &= self.write_networks(networks, &mut failures).await;
         }
         if self.knows_slices() {
             plan.slices = slices::plan(&self.world);
             done &= self.write_slices(&plan.slices).await;
         }
+        let known = advertised.is_some();
         if let Some(advertised) = advertised {
-            done &= self.say_of_advertisements(&advertised, &failures).await;
-            plan.frr_configurations = advertised.configurations;
-            plan.verdicts = advertised.verdicts;
+            let (verdicts, told) = self.say_of_advertisements(&advertised, &untold).await;
+            done &= told & self.tell_of_default_network(&verdicts).await;
+            plan.frr_configurations.extend(advertised.configurations);
+            plan.verdicts = verdicts;
         }
+        if let Some(networks) = &mut networks {
+            transport::judge(
+                &mut networks.told,
+                &self.world,
+                &self.tools.settings,
+                known.then_some(&plan.verdicts),
+            );
+            done &= self.say_of_routed(networks, &failures).await;
+        }
+        let networks = networks.unwrap_or_default();
+        (plan.networks, plan.attachments) = (networks.told, networks.attachments);
         self.tools.view.plan(plan);
         match (done, self.moved) {
             (false, _) => Outcome::Failed,
             (true, true) => Outcome::Moved,
             (true, false) => Outcome::Settled,
         }
+    }
+
+    /// Sees to the managed fabric. What it is made of is then planned with like users' objects.
+    async fn connect(&mut self, plan: &mut ClusterPlan) -> bool {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) {
+            return true;
+        }
+        let knows_networks = self.feeds.has_listed(ClusterUserDefinedNetwork::NAME);
+        let fabric = fabric::plan(&self.world, &self.tools.settings, knows_networks);
+        let done = self.write_fabric(&fabric).await;
+        (plan.frr_configurations, plan.advertisements) = (fabric.configurations, fabric.advertisements);
+        done
     }
 
     /// A turn in which nothing but endpoints in these namespaces can be others.
@@ -327,9 +362,15 @@ impl Leader {
     }
 
     /// Nothing before all is known of networks too: one that is not known yet would be taken off the wire.
-    fn plan_advertised(&mut self) -> Option<Advertised> {
-        let knows = self.feeds.know(&OF_ADVERTISEMENTS) && self.feeds.know(&OF_NETWORKS);
-        knows.then(|| advertise::plan(&self.known(), &self.tools.settings, &self.numbers))
+    fn plan_advertised(&mut self, networks: Option<&NetworksPlan>) -> Option<Advertised> {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) || !self.feeds.know(&OF_NETWORKS) {
+            return None;
+        }
+        let mut known = self.known();
+        if let Some(NetworksPlan { told, .. }) = networks {
+            networks::record_labels(told, &mut known);
+        }
+        Some(advertise::plan(&known, &self.tools.settings, &self.numbers))
     }
 
     /// The world with what was written to nodes.

@@ -32,6 +32,8 @@ pub struct Settings {
     pub managed: ManagedBgp,
     /// What keeps advertised networks apart.
     pub isolation: Isolation,
+    /// How many learned routes a network takes: somebody may tell the whole world.
+    pub imported_routes_limit: usize,
 }
 
 /// The default network without overlay.
@@ -142,6 +144,7 @@ impl Default for Settings {
             no_overlay: None,
             managed: ManagedBgp::default(),
             isolation: Isolation::default(),
+            imported_routes_limit: 120_000,
         }
     }
 }

@@ -5,6 +5,7 @@ mod advertise;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
+mod fabric;
 mod networks;
 mod slices;
 

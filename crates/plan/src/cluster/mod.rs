@@ -6,10 +6,12 @@
 //! first.
 
 pub mod advertise;
+pub mod fabric;
 pub mod networks;
 pub mod nodes;
 pub mod ready;
 mod speaker;
+pub mod transport;
 pub mod verdict;
 
 use std::collections::BTreeMap;
@@ -17,13 +19,15 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
-use underlay_api::FRRConfiguration;
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
 use underlay_desired::{ObjectRef, Why};
 use underlay_world::{Key, Settings, World};
 
 pub use advertise::Advertised;
+pub use fabric::Fabric;
 pub use networks::{NetworksPlan, Numbers};
 pub use nodes::{Given, NodesPlan};
+pub(crate) use speaker::own_addresses;
 pub use verdict::Verdict;
 
 /// What the cluster as a whole should have.
@@ -43,6 +47,9 @@ pub struct ClusterPlan {
     /// Generated configurations.
     #[serde(serialize_with = "by_name")]
     pub frr_configurations: BTreeMap<Key, Generated>,
+    /// Generated advertisements.
+    #[serde(serialize_with = "by_name")]
+    pub advertisements: BTreeMap<Key, Generated<RouteAdvertisements>>,
     /// What is said of each RouteAdvertisements.
     pub verdicts: BTreeMap<String, Verdict>,
     /// What cannot be.
@@ -51,10 +58,11 @@ pub struct ClusterPlan {
 
 /// An object that should be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Generated {
-    /// The object. Where the one that is there is as it should be, it is that very one: nobody needs two.
+#[serde(bound = "K: Serialize")]
+pub struct Generated<K = FRRConfiguration> {
+    /// The object. Where the one that is there is as it should be, it may be that very one: nobody needs two.
     #[serde(serialize_with = "shared")]
-    pub object: Arc<FRRConfiguration>,
+    pub object: Arc<K>,
     /// Its reason.
     pub why: Why,
 }
@@ -96,21 +104,28 @@ fn digest(names: &[&str]) -> String {
 
 /// Plans everything.
 pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
-    let NetworksPlan { told, mut attachments, parts, numbers, .. } =
+    let NetworksPlan { mut told, mut attachments, parts, numbers, .. } =
         networks::plan(world, settings, &Numbers::default());
     let NodesPlan { given, problems } = nodes::plan(world, settings, Some(&parts));
     let mut world = world.clone();
     for (node, given) in &given {
         given.record(node, &mut world);
     }
-    let Advertised { configurations, verdicts, advertisers } = advertise::plan(&world, settings, &numbers);
+    networks::record_labels(&told, &mut world);
+    let fabric = fabric::plan(&world, settings, true);
+    fabric.record(&mut world);
+    let Advertised { mut configurations, verdicts, advertisers } =
+        advertise::plan(&world, settings, &numbers);
     networks::announce(&mut attachments, &world, &advertisers);
+    transport::judge(&mut told, &world, settings, Some(&verdicts));
+    configurations.extend(fabric.configurations);
     ClusterPlan {
         networks: told,
         attachments,
         slices: networks::slices::plan(&world),
         nodes: given,
         frr_configurations: configurations,
+        advertisements: fabric.advertisements,
         verdicts,
         problems,
     }

@@ -316,7 +316,7 @@ fn told(neighbors: Vec<&Neighbor>, words: &Words<'_>, source: &Source<'_>) -> Re
 }
 
 /// Addresses by which a mesh may name the node itself.
-fn own_addresses(node: &Node) -> BTreeSet<IpAddr> {
+pub fn own_addresses(node: &Node) -> BTreeSet<IpAddr> {
     node.primary.0.nets().map(|net| net.addr()).chain(node.addresses.iter().copied()).collect()
 }
 

@@ -28,6 +28,13 @@ use crate::cluster::verdict::Verdict;
 /// A network is found by its name through this label, whether or not somebody has set it.
 const NAME_LABEL: &str = "k8s.ovn.org/metadata.name";
 
+/// The labels by which a definition is selected.
+pub fn labels_of(definition: &Definition) -> BTreeMap<String, String> {
+    let mut labels = definition.labels.clone();
+    labels.entry(NAME_LABEL.to_owned()).or_insert_with(|| definition.key.name.clone());
+    labels
+}
+
 /// A network that can be selected.
 #[derive(Debug)]
 pub struct Known {
@@ -199,8 +206,6 @@ fn tenant(
         return None;
     }
     let kind = network.map_or(Kind::Routed, kind);
-    let mut labels = definition.labels.clone();
-    labels.entry(NAME_LABEL.to_owned()).or_insert_with(|| definition.key.name.clone());
     Some(Known {
         vrf: vrf(&name, number),
         name: name.into(),
@@ -208,7 +213,7 @@ fn tenant(
         subnets: network.into_iter().flat_map(Network::subnets).map(|net| net.trunc()).collect(),
         part: if kind == Kind::Switched { Part::Whole } else { Part::Recorded { expected: stays && there } },
         heard: network.map(without_overlay).unwrap_or_default(),
-        labels,
+        labels: labels_of(definition),
         kind,
     })
 }
