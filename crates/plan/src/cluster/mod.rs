@@ -60,7 +60,7 @@ pub struct ClusterPlan {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(bound = "K: Serialize")]
 pub struct Generated<K = FRRConfiguration> {
-    /// The object. Where the one that is there is as it should be, it is that very one: nobody needs two.
+    /// The object. Where the one that is there is as it should be, it may be that very one: nobody needs two.
     #[serde(serialize_with = "shared")]
     pub object: Arc<K>,
     /// Its reason.
