@@ -16,15 +16,16 @@ use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 use underlay_api::{
-    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
-    UserDefinedNetwork,
+    BGPSessionState, ClusterUserDefinedNetwork, EgressIP, FRRConfiguration, FRRNodeState,
+    RouteAdvertisements, UserDefinedNetwork,
 };
 use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::{
-    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, networks, nodes,
+    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, egress, networks, nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -34,7 +35,9 @@ use underlay_runtime::turn::{Feeds, Turn};
 use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
 use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, World};
 
+use crate::egress::Told;
 use crate::metrics::Metrics;
+use crate::reach::{self, Probes, Targets};
 use crate::view::View;
 
 /// Writes that are under way at once.
@@ -69,6 +72,17 @@ const OF_NETWORKS: [&str; 5] = [
     AnyAttachment::NAME,
     Namespace::NAME,
     Pod::NAME,
+];
+
+/// What has to be known to assign egress IPs.
+const OF_EGRESS_IPS: [&str; 7] = [
+    Node::NAME,
+    Namespace::NAME,
+    EgressIP::NAME,
+    RouteAdvertisements::NAME,
+    ClusterUserDefinedNetwork::NAME,
+    UserDefinedNetwork::NAME,
+    reach::NAME,
 ];
 
 /// What has to be listed to plan the endpoint slices of networks.
@@ -109,6 +123,8 @@ pub struct Tools {
     pub metrics: Metrics,
     /// Shows.
     pub view: View,
+    /// How nodes are asked whether they live.
+    pub probes: Probes,
 }
 
 /// The leader.
@@ -132,6 +148,10 @@ pub struct Leader {
     pub(crate) measured: BTreeSet<String>,
     /// The numbers of networks in the last plan: they count before their echo is heard.
     numbers: Numbers,
+    /// The nodes that are asked whether they live.
+    targets: watch::Sender<Targets>,
+    /// What was told of egress IPs.
+    pub(crate) told_of_egress_ips: Told,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
 }
@@ -147,6 +167,7 @@ impl Leader {
     /// A leader that knows nothing yet.
     pub fn new(tools: Tools) -> Self {
         let client = &tools.client;
+        let (targets, alive) = reach::watch(tools.probes);
         let feeds = Feeds::new()
             .with(Node::NAME, feed::everything::<Node>(client))
             .with(RouteAdvertisements::NAME, feed::everything::<RouteAdvertisements>(client))
@@ -159,6 +180,8 @@ impl Leader {
             )
             .with_optional(UserDefinedNetwork::NAME, feed::everything::<UserDefinedNetwork>(client))
             .with_optional(AnyAttachment::NAME, feed::everything::<AnyAttachment>(client))
+            .with_optional(EgressIP::NAME, feed::everything::<EgressIP>(client))
+            .with(reach::NAME, alive)
             .with(Namespace::NAME, feed::everything::<Namespace>(client))
             .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING))
             .with(AnySlice::NAME, feed::watch::<AnySlice>(Api::all(client.clone()), managed_slices()));
@@ -174,6 +197,8 @@ impl Leader {
             failed: false,
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
+            targets,
+            told_of_egress_ips: Told::default(),
             waits_for_pods: true,
         }
     }
@@ -272,6 +297,12 @@ impl Leader {
             plan.slices = slices::plan(&self.world);
             done &= self.write_slices(&plan.slices).await;
         }
+        if self.feeds.know(&OF_EGRESS_IPS) {
+            let told = egress::plan(&self.world, &self.tools.settings);
+            done &= self.write_egress_ips(&told).await;
+            plan.egress_ips = told;
+        }
+        reach::publish(&self.targets, egress::watched(&self.world));
         if self.feeds.know(&OF_ADVERTISEMENTS) {
             let advertised = advertise::plan(&self.known());
             done &= self.write_advertised(&advertised).await;

@@ -1,4 +1,4 @@
-//! Events on users' objects: what went wrong, where `kubectl describe` shows it.
+//! Events on users' objects: what went wrong and what was done, where `kubectl describe` shows it.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -23,8 +23,24 @@ impl Events {
 
     /// Something is wrong with an object. `action` is what was attempted, in one word.
     pub async fn warn(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
+        self.publish(EventType::Warning, object, action, reason, note).await;
+    }
+
+    /// Something was done that the owner of an object wants to know. `action` is what it was, in one word.
+    pub async fn tell(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
+        self.publish(EventType::Normal, object, action, reason, note).await;
+    }
+
+    async fn publish(
+        &self,
+        type_: EventType,
+        object: &ObjectReference,
+        action: &str,
+        reason: &str,
+        note: &str,
+    ) {
         let event = Event {
-            type_: EventType::Warning,
+            type_,
             reason: reason.to_owned(),
             note: Some(cut(note)),
             action: action.to_owned(),

@@ -33,6 +33,8 @@ pub struct Node {
     pub annotations: BTreeMap<String, String>,
     /// Addresses by which the cluster knows it.
     pub addresses: BTreeSet<IpAddr>,
+    /// Whether its kubelet says that it is ready.
+    pub ready: bool,
     /// Its number.
     pub id: Option<NodeId>,
     /// Its subnets, by network.
@@ -76,6 +78,7 @@ impl Node {
         let host_cidrs = annotation!(HostCidrs).unwrap_or_default();
         let chassis = annotation!(ChassisId).map(|ChassisId(name)| name);
         let encap = annotation!(EncapIps).unwrap_or_default().0;
+        let mut conditions = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
         let status = object.status.iter().flat_map(|status| status.addresses.iter().flatten());
         Self {
             name: metadata.name.clone().unwrap_or_default(),
@@ -94,6 +97,7 @@ impl Node {
                 .filter(|address| address.type_ == "InternalIP")
                 .filter_map(|address| address.address.parse().ok())
                 .collect(),
+            ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
             id,
             subnets,
             transit,

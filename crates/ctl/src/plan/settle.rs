@@ -14,7 +14,7 @@ use underlay_desired::ObjectRef;
 use underlay_net::Family;
 use underlay_plan::cluster::advertise::{self, Advertised, is_generated};
 use underlay_plan::cluster::networks::{self, Amend, Step, Told, slices};
-use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, nodes};
+use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, egress, nodes};
 use underlay_world::slice::Origin;
 use underlay_world::{Attachment, Key, Kind, Settings, Slice, World};
 
@@ -34,6 +34,8 @@ pub struct Settled {
     pub configurations: BTreeMap<Key, Generated>,
     /// What is said of each RouteAdvertisements.
     pub verdicts: BTreeMap<String, Verdict>,
+    /// Who holds egress IPs, and what cannot be.
+    pub egress_ips: BTreeMap<Key, egress::Told>,
     /// What nodes cannot have.
     pub problems: Vec<Problem>,
 }
@@ -63,6 +65,9 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
         for (key, step) in &of_slices {
             mend_slice(&mut world, key, step);
         }
+        let egress_ips = egress::plan(&world, settings);
+        busy |= egress_ips.values().any(|told| told.news);
+        egress::record(&egress_ips, &mut world);
         let advertised = advertise::plan(&world);
         busy |= write_configurations(&mut world, &advertised);
         numbers = networks.numbers;
@@ -71,6 +76,7 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
             networks: networks.told,
             configurations: advertised.configurations,
             verdicts: advertised.verdicts,
+            egress_ips,
             problems: given.problems,
         };
         if !busy {

@@ -6,6 +6,7 @@
 //! first.
 
 pub mod advertise;
+pub mod egress;
 pub mod networks;
 pub mod nodes;
 pub mod ready;
@@ -39,6 +40,9 @@ pub struct ClusterPlan {
     pub slices: BTreeMap<Key, networks::slices::Step>,
     /// Annotations to write, by node.
     pub nodes: BTreeMap<String, Given>,
+    /// Who holds egress IPs.
+    #[serde(serialize_with = "by_name")]
+    pub egress_ips: BTreeMap<Key, egress::Told>,
     /// Generated configurations.
     #[serde(serialize_with = "by_name")]
     pub frr_configurations: BTreeMap<Key, Generated>,
@@ -95,12 +99,15 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
     for (node, given) in &given {
         given.record(node, &mut world);
     }
+    let egress_ips = egress::plan(&world, settings);
+    egress::record(&egress_ips, &mut world);
     let Advertised { configurations, verdicts } = advertise::plan(&world);
     ClusterPlan {
         networks: told,
         attachments,
         slices: networks::slices::plan(&world),
         nodes: given,
+        egress_ips,
         frr_configurations: configurations,
         verdicts,
         problems,

@@ -7,6 +7,7 @@ pub mod addresses;
 pub mod advertised;
 mod annotations;
 mod bridge;
+pub mod egress;
 pub mod frr;
 mod host;
 pub mod imports;
@@ -115,6 +116,7 @@ fn speaker(node: &Node, world: &World) -> frr::Merged {
 /// Plans all networks. One that waits for something is in nobody's way.
 fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone {
     let placed = addresses::place(site, &others);
+    let egress = egress::select(site.world);
     let (mut northbound, mut southbound) = (Rows::default(), Rows::default());
     let (mut switch, mut host) = (Switch::default(), Host::default());
     let wanted = others.sites.iter().filter(|(name, _)| !without.contains(**name));
@@ -122,6 +124,7 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         topology::plan(site, &mut northbound);
         zones::plan(site, &mut northbound);
         nat::plan(site, &mut northbound);
+        egress::plan(site, &placed, &egress, &mut northbound);
         services::plan(site, &mut northbound);
         services::plan_ways(site, &mut northbound);
         pods::plan(site, &placed, &mut northbound);
@@ -135,7 +138,10 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         northbound,
         southbound,
         switch,
-        flows: BTreeMap::from([(site.bridge.name.clone(), bridge::plan(site, &others))]),
+        flows: BTreeMap::from([(
+            site.bridge.name.clone(),
+            bridge::plan(site, &others, |site| egress::shown(site, &placed, &egress)),
+        )]),
         host,
         filter: host::plan_filter(site, &others),
         pods: placed,
