@@ -51,8 +51,8 @@ pub const ASSIGNABLE_LABEL: &str = "k8s.ovn.org/egress-assignable";
 #[schemars(extend("required" = ["egressIPs", "namespaceSelector"]))]
 pub struct EgressIPSpec {
     /// The addresses, IPv4 and IPv6, without a prefix length. Each is held by one node with the label
-    /// `k8s.ovn.org/egress-assignable`; those of one EgressIP by different nodes, among which the connections of a pod
-    /// are spread.
+    /// `k8s.ovn.org/egress-assignable`; those of one EgressIP and family by different nodes, among which the connections
+    /// of a pod are spread.
     ///
     /// A node can hold an address of its primary interface's network. An address outside the networks of all nodes can
     /// be held by any of them if a RouteAdvertisements advertises `EgressIP`: then BGP leads to it.

@@ -32,7 +32,8 @@ impl Leader {
                 self.told_of_egress_ips.insert(key.clone(), told.problems.clone()).unwrap_or_default();
             for (reason, message) in told.problems.iter().filter(|problem| !before.contains(problem)) {
                 warn!(egress_ip = %key, reason, "{message}");
-                self.tools.events.warn(&reference(&source), "Assign", reason, message).await;
+                let object = ObjectReference { field_path: field(message), ..reference(&source) };
+                self.tools.events.warn(&object, "Assign", reason, message).await;
             }
         }
         self.told_of_egress_ips.retain(|key, _| plan.contains_key(key));
@@ -62,19 +63,35 @@ impl Leader {
         }
     }
 
+    fn holder(&self, node: &str) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Node".to_owned()),
+            name: Some(node.to_owned()),
+            uid: self.world.node(node).map(|node| node.uid.clone()),
+            ..ObjectReference::default()
+        }
+    }
+
     async fn tell_of_moves(&self, source: &EgressIp, items: &[Item]) {
         let (events, object) = (&self.tools.events, reference(source));
         for Item { node, address } in source.items.iter().filter(|item| !items.contains(item)) {
             info!(egress_ip = %source.key, %address, node, "a node gives up an egress IP");
-            events
-                .tell(&object, "Assign", "EgressIPUnassigned", &format!("node {node} gives up {address}"))
-                .await;
+            let note = format!("node {node} gives up {address}");
+            events.tell(&object, self.holder(node), "EgressIPUnassigned", &note).await;
         }
         for Item { node, address } in items.iter().filter(|item| !source.items.contains(item)) {
             info!(egress_ip = %source.key, %address, node, "a node holds an egress IP");
-            events.tell(&object, "Assign", "EgressIPAssigned", &format!("node {node} holds {address}")).await;
+            let note = format!("node {node} holds {address}");
+            events.tell(&object, self.holder(node), "EgressIPAssigned", &note).await;
         }
     }
+}
+
+/// The field that a sentence begins with. What is said of several is several events then.
+fn field(message: &str) -> Option<String> {
+    let word = message.split([' ', ':']).next()?;
+    word.starts_with("spec.").then(|| word.to_owned())
 }
 
 fn reference(source: &EgressIp) -> ObjectReference {

@@ -12,7 +12,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use futures::stream::{self, BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -128,11 +128,13 @@ impl Pulses {
     }
 }
 
-/// Asks a node at all its addresses until it answers at one.
+/// Asks a node at all its addresses at once. It is enough if it answers at one.
 async fn ask(addresses: &[IpAddr], port: u16) -> Answer {
+    let questions = addresses.iter().map(|address| timeout(INTERVAL, ask_at(*address, port)));
+    let mut answers: FuturesUnordered<_> = questions.collect();
     let mut answer = Answer::Silence;
-    for address in addresses {
-        match timeout(INTERVAL, ask_at(*address, port)).await {
+    while let Some(one) = answers.next().await {
+        match one {
             Ok(Ok(())) => return Answer::Well,
             Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => answer = Answer::Refused,
             _ => {}

@@ -23,33 +23,26 @@ impl Events {
 
     /// Something is wrong with an object. `action` is what was attempted, in one word.
     pub async fn warn(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Warning, object, action, reason, note).await;
+        let event = event(EventType::Warning, action, reason, note);
+        self.publish(&event, object).await;
     }
 
-    /// Something was done that the owner of an object wants to know. `action` is what it was, in one word.
-    pub async fn tell(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Normal, object, action, reason, note).await;
+    /// Something was done to an object and another one that the owner wants to know.
+    pub async fn tell(&self, object: &ObjectReference, other: ObjectReference, reason: &str, note: &str) {
+        let event = Event { secondary: Some(other), ..event(EventType::Normal, reason, reason, note) };
+        self.publish(&event, object).await;
     }
 
-    async fn publish(
-        &self,
-        type_: EventType,
-        object: &ObjectReference,
-        action: &str,
-        reason: &str,
-        note: &str,
-    ) {
-        let event = Event {
-            type_,
-            reason: reason.to_owned(),
-            note: Some(cut(note)),
-            action: action.to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = self.0.publish(&event, object).await {
+    async fn publish(&self, event: &Event, object: &ObjectReference) {
+        if let Err(error) = self.0.publish(event, object).await {
             debug!(error = text(&error), "an event was not written");
         }
     }
+}
+
+fn event(type_: EventType, action: &str, reason: &str, note: &str) -> Event {
+    let (action, reason, note) = (action.to_owned(), reason.to_owned(), Some(cut(note)));
+    Event { type_, reason, note, action, secondary: None }
 }
 
 /// How events name an object.

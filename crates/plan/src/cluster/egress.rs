@@ -2,7 +2,7 @@
 //!
 //! In: the world. Out: for every egress IP the nodes that hold its addresses, and what cannot be. What is assigned stays
 //! for as long as it can; the rest goes where the least is. An address is held by one node, and a node holds one address
-//! of an egress IP. Of two egress IPs that ask for the same address the one that has it keeps it, else the older one.
+//! of each family of an egress IP. Of two egress IPs that ask for the same address the one that has it keeps it, else the older one.
 //!
 //! A node can hold an address of its primary interface's network, where it answers for it. An address outside the
 //! networks of all nodes can be held by any of them from which it is advertised: BGP leads there.
@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use underlay_api::egress_ip::ASSIGNABLE_LABEL;
+use underlay_net::Family;
 use underlay_world::egress::Item;
 use underlay_world::{EgressIp, Key, Settings, World};
 
@@ -139,6 +140,13 @@ struct Claim<'a> {
     candidates: BTreeSet<&'a str>,
 }
 
+impl<'a> Claim<'a> {
+    /// What only one address can have: the place of an egress IP and family on a node.
+    fn seat<'b>(&self, node: &'b str) -> (&'a Key, Family, &'b str) {
+        (&self.source.key, Family::of(self.address), node)
+    }
+}
+
 /// All that is asked for and may be, in the order of names and lists. What may not be is told.
 fn claims<'a>(
     sources: &'a Sources,
@@ -196,11 +204,11 @@ fn winners(sources: &Sources) -> BTreeMap<IpAddr, &Key> {
 fn assign<'a>(claims: &[Claim<'a>]) -> Vec<Option<&'a str>> {
     let mut holders: Vec<Option<&'a str>> = vec![None; claims.len()];
     let mut load: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut used: BTreeSet<(&Key, &str)> = BTreeSet::new();
+    let mut used: BTreeSet<(&Key, Family, &str)> = BTreeSet::new();
     for (claim, holder) in claims.iter().zip(&mut holders) {
         let recorded = claim.source.items.iter().find(|item| item.address == claim.address);
         let node = recorded.and_then(|item| claim.candidates.get(item.node.as_str()));
-        *holder = node.copied().filter(|node| used.insert((&claim.source.key, *node)));
+        *holder = node.copied().filter(|node| used.insert(claim.seat(node)));
         if let Some(node) = *holder {
             *load.entry(node).or_default() += 1;
         }
@@ -209,12 +217,12 @@ fn assign<'a>(claims: &[Claim<'a>]) -> Vec<Option<&'a str>> {
     rest.sort_by_key(|index| (claims[*index].candidates.len(), claims[*index].source.rank(), *index));
     for index in rest {
         let claim = &claims[index];
-        let free = claim.candidates.iter().filter(|node| !used.contains(&(&claim.source.key, **node)));
+        let free = claim.candidates.iter().filter(|node| !used.contains(&claim.seat(node)));
         let Some(node) = free.min_by_key(|node| (load.get(*node).copied().unwrap_or_default(), **node))
         else {
             continue;
         };
-        used.insert((&claim.source.key, node));
+        used.insert(claim.seat(node));
         *load.entry(node).or_default() += 1;
         holders[index] = Some(node);
     }

@@ -226,7 +226,7 @@ impl Pipeline<'_> {
     /// kept apart here; one of them answers for both.
     fn egress(&mut self, port: u32, mark: &str, addresses: BTreeSet<IpAddr>) {
         let (uplink, mac, zone) = (self.uplink, self.mac, zone::MAIN);
-        if !self.site.network.is_default() && !addresses.is_empty() {
+        if !self.site.network.is_default() {
             // The router announces all addresses it has.
             let range = self.site.settings.masquerade.v4;
             self.add(0, 11, format!("in_port={port},arp,arp_spa={range}"), "drop".to_owned());

@@ -1,5 +1,6 @@
 //! A node's plan: whatever the order of what is known, complete, and with a reason for every item.
 
+mod egress;
 mod networks;
 mod scene;
 

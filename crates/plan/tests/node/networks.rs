@@ -53,7 +53,7 @@ fn add_pod(world: &mut World, namespace: &str, name: &str) {
 }
 
 /// The world with networks `red_net` and `blue_net`, of the same addresses, each with a pod.
-fn two_networks() -> World {
+pub fn two_networks() -> World {
     let mut world = world();
     for (namespace, id) in [("blue", 1), ("red", 2)] {
         add_nad(&mut world, nad(namespace, "net", Some(id)));
@@ -64,7 +64,7 @@ fn two_networks() -> World {
 }
 
 /// What node `one` sees once the networks' patch ports are there.
-fn local_with_patches() -> Local {
+pub fn local_with_patches() -> Local {
     let mut local = local();
     let patches = [("patch-br-ex_blue_net_one-to-br-int", 7), ("patch-br-ex_red_net_one-to-br-int", 8)];
     let bridge = local.bridge.as_mut().expect("a bridge");

@@ -59,7 +59,7 @@ impl<'a> Field<'a> {
         } else if self.usable.is_empty() {
             format!("{} with the label {ASSIGNABLE_LABEL} are not ready", nodes(&names(&self.labelled)))
         } else if could {
-            "every node that could hold it holds another address of this EgressIP; label more nodes"
+            "every node that could hold it holds another address of this EgressIP and family; label more nodes"
                 .to_owned()
         } else if self.inside(address) {
             let silent: Vec<String> = world.unreachable.iter().cloned().collect();

@@ -15,7 +15,7 @@ use super::*;
 pub fn node(number: u8, labelled: bool, ready: bool) -> Node {
     let labels = if labelled { json!({ ASSIGNABLE_LABEL: "" }) } else { json!({}) };
     let ready = if ready { "True" } else { "False" };
-    let primary = format!(r#"{{"ipv4":"172.30.0.{number}/24"}}"#);
+    let primary = format!(r#"{{"ipv4":"172.30.0.{number}/24","ipv6":"fd00:172:30::{number}/64"}}"#);
     Node::read(
         &serde_json::from_value(json!({
             "metadata": {
@@ -98,6 +98,13 @@ fn addresses_are_spread_and_those_of_one_egress_ip_are_on_different_nodes() {
 }
 
 #[test]
+fn one_of_each_family_can_be_on_one_node() {
+    let mut world = world(1);
+    ask(&mut world, "a", &["172.30.0.120", "fd00:172:30::120"]);
+    assert_eq!(settle(&mut world), ["172.30.0.120@n1", "fd00:172:30::120@n1"]);
+}
+
+#[test]
 fn what_is_assigned_stays_until_its_node_goes() {
     let mut world = world(1);
     ask(&mut world, "a", &["172.30.0.100"]);
@@ -148,7 +155,9 @@ fn an_address_outside_all_networks_needs_an_advertisement() {
         &world,
         "a",
         NO_NODE,
-        &["192.0.2.7: it is in no node's network (172.30.0.0/24), and no RouteAdvertisements"],
+        &[
+            "192.0.2.7: it is in no node's network (172.30.0.0/24, fd00:172:30::/64), and no RouteAdvertisements",
+        ],
     );
     let advertise = |what: &str, network: &str, labels: Value| -> RouteAdvertisements {
         serde_json::from_value(json!({
@@ -202,5 +211,8 @@ fn nodes_that_may_hold_something_are_watched_while_there_is_something_to_hold() 
     assert_eq!(watched(&world).len(), 0);
     ask(&mut world, "a", &["172.30.0.100"]);
     assert_eq!(watched(&world).keys().collect::<Vec<_>>(), ["n1", "n2"]);
-    assert_eq!(watched(&world)["n1"], ["172.30.0.1".parse::<IpAddr>().unwrap()]);
+    assert_eq!(
+        watched(&world)["n1"],
+        ["172.30.0.1", "fd00:172:30::1"].map(|text| text.parse::<IpAddr>().unwrap())
+    );
 }

@@ -11,12 +11,18 @@ use super::{Group, Selection, groups};
 use crate::node::addresses::Placed;
 use crate::node::nat::{node_addresses_id, translation};
 use crate::node::site::{Side, Site};
-use crate::node::topology::joined;
+use crate::node::topology::{StaticRoute, add_route, joined};
 
 /// Of the cluster router's policies: pods with an egress IP go to who holds it.
 const REROUTE: i64 = 100;
+/// Of the cluster router's policies: what others send for the world outside and nobody knows here is not let out.
+const UNKNOWN: i64 = 99;
 /// Of the cluster router's policies: what stays inside goes as ever.
 const INSIDE: i64 = 102;
+/// What answers to those who came from outside are marked with.
+const ANSWER: i64 = 42;
+/// Of the switch's rules for pods that are reached from outside.
+const REACHED: i64 = 1000;
 /// Of the gateway router's translations with a condition: before all others of the same pods.
 const TRANSLATE: i64 = 100;
 
@@ -29,6 +35,9 @@ pub fn plan(site: &Site<'_>, placed: &Placed, selections: &[Selection<'_>], rows
         if groups.iter().any(|group| group.side.family == side.family) {
             stay_inside(site, side, &cluster, rows);
         }
+        if groups.iter().any(|group| group.side.family == side.family && !group.remote.is_empty()) {
+            let_through(site, side, &cluster, rows);
+        }
     }
     for group in &groups {
         let sets = Sets::add(site, group, rows);
@@ -39,6 +48,9 @@ pub fn plan(site: &Site<'_>, placed: &Placed, selections: &[Selection<'_>], rows
             if let Some(set) = set {
                 reroute(site, group, (name, set), next_hops, &cluster, rows);
             }
+        }
+        if let (true, Some(set)) = (site.advertised, &sets.local) {
+            answer(site, group, set, &cluster, rows);
         }
         if let Some(held) = group.held {
             translate(site, group, &sets, held, &gateway, rows);
@@ -114,6 +126,23 @@ fn stay_inside(site: &Site<'_>, part: &Side, router: &RowId, rows: &mut Rows) {
     rows.refer(router, "policies", policy);
 }
 
+/// What pods of other nodes send for the world outside has no route here, and a router asks its routes before its policies.
+/// Only pods that are known go on: others would leave with the node's address.
+fn let_through(site: &Site<'_>, part: &Side, router: &RowId, rows: &mut Rows) {
+    let gateway = part.join_gateway.addr().to_string();
+    for net in site.network.nets(part.family) {
+        add_route(site, rows, router, StaticRoute::from(&net.to_string(), &gateway));
+    }
+    let (inport, _) = site.names.router_to_transit(site.name());
+    let id = format!("{}/unknown/{}", router.id, part.family);
+    let row = Row::new(Table::LogicalRouterPolicy, id, &site.why)
+        .integer("priority", UNKNOWN)
+        .text("match", format!("inport == \"{inport}\" && {}", part.family.ovn()))
+        .text("action", "drop");
+    let policy = rows.add(site.mark(row));
+    rows.refer(router, "policies", policy);
+}
+
 fn reroute(
     site: &Site<'_>,
     group: &Group<'_>,
@@ -130,6 +159,35 @@ fn reroute(
         .text("action", "reroute")
         .texts("nexthops", next_hops.iter().map(ToString::to_string));
     let policy = rows.add(site.mark(row).entry("external_ids", "k8s.ovn.org/name", source));
+    rows.refer(router, "policies", policy);
+}
+
+/// Advertised pods are reached from outside under their own addresses, and answer with them: on the way that the question
+/// came, past the holder. The switch remembers who began, and marks what answers.
+fn answer(site: &Site<'_>, group: &Group<'_>, set: &str, router: &RowId, rows: &mut Rows) {
+    let (family, source, why) = (group.side.family, &group.source.key.name, because(group));
+    let words = family.ovn();
+    let switch = RowId::new(Table::LogicalSwitch, site.names.node_switch(site.name()));
+    let id = format!("{}/egress/{source}/{family}", switch.id);
+    let remembered = Row::new(Table::Acl, &id, &why)
+        .text("direction", "to-lport")
+        .integer("priority", REACHED)
+        .text("match", format!("{words}.dst == ${set}"))
+        .text("action", "allow-related");
+    let remembered = rows.add(remembered);
+    rows.refer(&switch, "acls", remembered);
+    let marked = Row::new(Table::Qos, id, &why)
+        .text("direction", "from-lport")
+        .integer("priority", REACHED)
+        .text("match", format!("{words}.src == ${set} && ct.trk && ct.rpl"))
+        .number("action", "mark", ANSWER);
+    let marked = rows.add(marked);
+    rows.refer(&switch, "qos_rules", marked);
+    let row = Row::new(Table::LogicalRouterPolicy, format!("{}/answers", router.id), &site.why)
+        .integer("priority", INSIDE)
+        .text("match", format!("pkt.mark == {ANSWER}"))
+        .text("action", "allow");
+    let policy = rows.add(site.mark(row));
     rows.refer(router, "policies", policy);
 }
 
