@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_api::{EgressIP, FRRConfiguration, NetworkAttachmentDefinition};
+use underlay_desired::flow::Announcement;
 use underlay_desired::owner::AGENT_MANAGER;
 use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
@@ -37,7 +38,7 @@ use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::Speaker;
 use crate::surroundings::{self, Seen};
-use crate::{args, cni, install, remembered};
+use crate::{announce, args, cni, install, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -108,10 +109,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     };
     admin::start(&args.metrics_bind_address, admin).await?;
 
+    let (announced, announcing) = watch::channel(BTreeSet::new());
+    tokio::spawn(announce::run(announcing));
     let (namespaces, wanted) = watch::channel(BTreeSet::new());
     let agent = Agent {
         feeds: feeds(&client, &args.node_name, wanted),
         namespaces,
+        announced,
         edges,
         speaker,
         settings,
@@ -199,6 +203,8 @@ struct Agent {
     feeds: Feeds,
     /// Namespaces whose pods on other nodes matter: those of the egress IPs that the node holds.
     namespaces: watch::Sender<BTreeSet<String>>,
+    /// Addresses that neighbours are told of.
+    announced: watch::Sender<BTreeSet<Announcement>>,
     edges: Edges,
     /// Nothing where frr-k8s does its work.
     speaker: Option<Speaker>,
@@ -301,6 +307,12 @@ impl Agent {
         };
         self.tell_waiting(&zone.waiting);
         self.networks.count(zone.carried.len(), zone.waiting.len());
+        let announced = std::mem::take(&mut zone.announced);
+        self.announced.send_if_modified(|before| {
+            let news = *before != announced;
+            *before = announced;
+            news
+        });
         let placed = Arc::new(zone.pods.clone());
         self.assigned = assigned(&placed);
         let node = world.node(&self.args.node_name);

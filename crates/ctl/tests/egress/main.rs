@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use underlay_testkit::{LabUnderTest, OutputExt, turn, wait_for};
 
-use cluster::{OUTSIDE, PATIENCE, apply, authority, get, image};
+use cluster::{OUTSIDE, PATIENCE, apply, authority, fetch_from, get, image};
 
 type Step = (&'static str, fn(&LabUnderTest));
 
@@ -19,6 +19,7 @@ const STEPS: &[Step] = &[
     ("without a node that may hold the address, pods leave with their node's", nobody_holds_it),
     ("outside sees the address, from pods of both nodes and networks", one_node_holds_it),
     ("what stays inside is as ever", inside_is_as_ever),
+    ("pods that are advertised are reached from outside all the same", advertised_pods_answer),
     ("only pods that are selected leave with it", selectors_are_followed),
     ("another node gets the label: the address moves there", it_moves_with_the_label),
     ("the holder's agent is started again: nobody notices", an_agent_starts_again),
@@ -158,11 +159,8 @@ fn inside_is_as_ever(lab: &LabUnderTest) {
             assert_eq!(fetch(lab, namespace, from, url).as_deref(), Ok("ok"), "{namespace}/{from}");
             for node in ["172.30.0.10", "172.30.0.11", "172.30.0.12"] {
                 let url = format!("http://{}/healthz", authority(node, 9411));
-                assert_eq!(
-                    fetch(lab, namespace, from, &url).as_deref(),
-                    Ok("ok"),
-                    "{namespace}/{from} to {node}"
-                );
+                let answer = fetch(lab, namespace, from, &url);
+                assert_eq!(answer.as_deref().map(str::trim), Ok("ok"), "{namespace}/{from} to {node}");
             }
         }
     }
@@ -177,6 +175,26 @@ fn addresses_of(lab: &LabUnderTest, namespace: &str, pod: &str) -> Vec<String> {
     let own = networks.find(|network| network["role"] == "primary").expect("a primary network");
     let texts = own["ip_addresses"].as_array().into_iter().flatten().filter_map(Value::as_str);
     texts.map(|text| text.split('/').next().unwrap_or_default().to_owned()).collect()
+}
+
+/// Who comes from outside to a pod's own address is answered from there, by the node that the pod is on.
+fn advertised_pods_answer(lab: &LabUnderTest) {
+    apply(lab, "advertise.yaml", include_str!("../../../../examples/advertise-pods.yaml"));
+    for node in NODES {
+        for address in addresses_of(lab, "shop", node) {
+            let url = format!("http://{}/hostname", authority(&address, 8080));
+            wait_for(&format!("{url} to answer outside"), PATIENCE, || {
+                match fetch_from(lab, "outside", &url)? {
+                    name if name == node => Ok(()),
+                    other => Err(other),
+                }
+            });
+        }
+    }
+    all_are_seen_as(lab, |_| ADDRESSES);
+    let file = lab.file("advertise.yaml", include_str!("../../../../examples/advertise-pods.yaml"));
+    lab.kubectl(&["delete", "--filename", &file.to_string_lossy()]).ok();
+    all_are_seen_as(lab, |_| ADDRESSES);
 }
 
 fn selectors_are_followed(lab: &LabUnderTest) {

@@ -13,6 +13,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use underlay_api::annotations::{DEFAULT_NETWORK, Role};
+use underlay_desired::flow::Announcement;
 use underlay_net::Family;
 use underlay_world::{EgressIp, Key, Pod, World, within};
 
@@ -62,6 +63,18 @@ struct Group<'a> {
 /// Addresses that the network's gateway router shows on this node.
 pub fn shown(site: &Site<'_>, placed: &Placed, selections: &[Selection<'_>]) -> BTreeSet<IpAddr> {
     groups(site, placed, selections).into_iter().filter_map(|group| group.held).collect()
+}
+
+/// IPv6 addresses that a network shows here and neighbours may have known elsewhere. OVN tells them of IPv4 addresses.
+pub fn announced(site: &Site<'_>, placed: &Placed, selections: &[Selection<'_>]) -> Vec<Announcement> {
+    let Some(port) = site.bridge.uplink else { return Vec::new() };
+    let near = |group: Group<'_>| match (group.held?, group.side.external?) {
+        (IpAddr::V6(address), IpNet::V6(net)) if net.contains(&address) => {
+            Some(Announcement { bridge: site.bridge.name.clone(), port, mac: site.bridge.mac, address })
+        }
+        _ => None,
+    };
+    groups(site, placed, selections).into_iter().filter_map(near).collect()
 }
 
 fn groups<'a>(site: &Site<'a>, placed: &Placed, selections: &'a [Selection<'a>]) -> Vec<Group<'a>> {

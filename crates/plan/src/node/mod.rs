@@ -26,7 +26,7 @@ mod zones;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
-use underlay_desired::flow::Flows;
+use underlay_desired::flow::{Announcement, Flows};
 use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
 use underlay_desired::ovn::Rows;
@@ -63,6 +63,8 @@ pub struct Zone {
     pub switch: Switch,
     /// Flows of the external bridge.
     pub flows: BTreeMap<String, Flows>,
+    /// Addresses that its neighbours are told of.
+    pub announced: BTreeSet<Announcement>,
     /// Its kernel's network stack.
     pub host: Host,
     /// Its packet filter.
@@ -131,6 +133,10 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         host::plan_switch(site, &mut switch);
         host::plan(site, &mut host);
     }
+    let announced = std::iter::once(site)
+        .chain(others.sites.values())
+        .flat_map(|site| egress::announced(site, &placed, &egress))
+        .collect();
     let learned = imports::plan(site, &mut northbound);
     isolation::plan(site, &placed, &mut northbound);
     zones::plan_chassis(site, &mut southbound);
@@ -138,6 +144,7 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         northbound,
         southbound,
         switch,
+        announced,
         flows: BTreeMap::from([(
             site.bridge.name.clone(),
             bridge::plan(site, &others, |site| egress::shown(site, &placed, &egress)),

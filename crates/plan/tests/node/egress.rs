@@ -104,7 +104,7 @@ fn own_pods_go_to_the_holder_wherever_it_is() {
     assert_eq!(hops("red_net_ovn_cluster_router", "v4"), set(["100.65.0.2", "100.88.0.3"]));
     assert_eq!(
         addresses(&zone, "e", "default-network-controller:EgressIP:e-local:v4"),
-        set(["10.244.2.3", "10.244.2.4"])
+        set(["10.244.2.5", "10.244.2.6"])
     );
     assert_eq!(addresses(&zone, "e", "red_net-network-controller:EgressIP:e-local:v4"), set(["10.10.2.3"]));
 }
@@ -182,6 +182,11 @@ fn neighbours_are_told_of_addresses_they_can_have_known_elsewhere() {
     };
     assert_eq!(told("172.30.0.100").as_deref(), Some("02:00:00:00:00:12 172.30.0.100"));
     assert_eq!(told("192.0.2.7"), None, "only BGP leads there");
+    let mut world = scene();
+    assign(&mut world, "e", &[("fd00:172:30::100", "one")], &json!({}));
+    let announced: Vec<String> =
+        zone(&world, &local()).announced.iter().map(|one| one.address.to_string()).collect();
+    assert_eq!(announced, ["fd00:172:30::100"], "OVN does not tell of this family");
 }
 
 #[test]
@@ -193,8 +198,8 @@ fn only_pods_that_are_selected_are_served_and_by_one_egress_ip() {
     assign(&mut world, "a", &[("172.30.0.100", "one")], &json!({ "matchLabels": { "app": "web" } }));
     assign(&mut world, "b", &[("172.30.0.101", "two")], &json!({}));
     let zone = zone(&world, &local());
-    assert_eq!(addresses(&zone, "a", "default-network-controller:EgressIP:a-local:v4"), set(["10.244.2.3"]));
-    assert_eq!(addresses(&zone, "b", "default-network-controller:EgressIP:b-local:v4"), set(["10.244.2.4"]));
+    assert_eq!(addresses(&zone, "a", "default-network-controller:EgressIP:a-local:v4"), set(["10.244.2.5"]));
+    assert_eq!(addresses(&zone, "b", "default-network-controller:EgressIP:b-local:v4"), set(["10.244.2.6"]));
     assert_eq!(made(&zone.northbound, Table::Nat, "b").count(), 0, "another node holds it");
     let namespaces: Vec<String> = egress::namespaces("one", &world).into_iter().collect();
     assert_eq!(namespaces, ["blue", "red", "shop"]);
