@@ -2,7 +2,7 @@
 //!
 //! In: nothing. Out: figures of the default lab. A tenant is a namespace, a primary Layer3 network and two pods on
 //! different nodes, all asked for at once; it works when one pod's ping is answered by the other. Pods do nothing:
-//! pings are sent from within their network namespaces, every 20 ms from the moment that a pod has a process.
+//! pings are sent from within their network namespaces, every 20 ms.
 
 mod cost;
 mod northbound;

@@ -1,8 +1,7 @@
-//! When pods reach each other: their addresses come from the API, pings from within the first pod's network namespace,
-//! as soon as a process of the pod is there that could send one.
+//! When pods reach each other: their addresses come from the API, pings from within the first pod's namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +15,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::Api;
 use kube::runtime::watcher::{self, Event, watcher};
+use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -23,12 +23,11 @@ use tokio::sync::watch;
 use underlay_api::annotations::{Annotation, PodNetworks};
 
 use super::tenants::{HOMES, LABEL, Tenant};
+use crate::process::Process;
 use crate::rig::{PATIENCE, Rig};
 
-/// The process that every pod has first, once its network is there: the lab's image of sandboxes is this program.
-const FIRST: &str = "agnhost";
-/// What it is called before it is that.
-const BEFORE: [&str; 2] = ["runc", "exe"];
+/// Where a node keeps the network namespaces of pods.
+const NAMESPACES: &str = "/run/netns";
 /// How often a ping is sent, in seconds, and how often is looked for what is not there yet.
 const PING: &str = "0.02";
 const LOOK: Duration = Duration::from_millis(20);
@@ -38,7 +37,8 @@ type Addresses = BTreeMap<(String, String), String>;
 
 /// Waits until in every tenant's network the first pod's ping was answered by the second; returns when the last was.
 pub async fn all(rig: &Rig<'_>, tenants: &[Tenant]) -> Result<Instant> {
-    let finder = Finder::start(rig.lab.inner_proc()?);
+    let kubelet = Process::find(&rig.lab, "kubelet", Some(&format!("--hostname-override={}", HOMES[0])))?;
+    let finder = Finder::start(kubelet.path(NAMESPACES));
     let (sender, addresses) = watch::channel(Addresses::new());
     let answers = stream::iter(tenants)
         .map(|tenant| answered(tenant, addresses.clone(), &finder))
@@ -118,7 +118,7 @@ async fn ping(namespace: &Path, to: &str) -> Result<Option<Instant>> {
     Ok(None)
 }
 
-/// Looks which pod's network namespace has which address. It ends when dropped.
+/// Looks which network namespace of a node has which address. It ends when dropped.
 struct Finder {
     found: Arc<Mutex<BTreeMap<String, PathBuf>>>,
     stop: Arc<AtomicBool>,
@@ -126,24 +126,23 @@ struct Finder {
 }
 
 impl Finder {
-    /// Looks through this `/proc`.
-    fn start(proc: PathBuf) -> Self {
+    fn start(directory: PathBuf) -> Self {
         let (found, stop) = (Arc::<Mutex<BTreeMap<_, _>>>::default(), Arc::<AtomicBool>::default());
         let (result, ended) = (found.clone(), stop.clone());
+        // A thread of its own: it enters these namespaces.
         let thread = thread::spawn(move || {
-            let mut seen = BTreeSet::new();
+            let mut known = BTreeSet::new();
             while !ended.load(Ordering::Relaxed) {
-                for process in new_processes(&proc, &seen) {
-                    match addresses_of(&process) {
-                        Look::Found(addresses) => {
-                            let namespace = process.join("ns/net");
-                            let entries = addresses.into_iter().map(|address| (address, namespace.clone()));
-                            result.lock().unwrap_or_else(PoisonError::into_inner).extend(entries);
-                        }
-                        Look::TooEarly => continue,
-                        Look::Other => {}
+                let entries =
+                    fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path());
+                for path in entries.filter(|path| !known.contains(path)).collect::<Vec<_>>() {
+                    let addresses = addresses_in(&path).unwrap_or_default();
+                    // A pod of a tenant has two: its own, and one for its node only.
+                    if addresses.len() > 1 {
+                        known.insert(path.clone());
+                        let entries = addresses.into_iter().map(|address| (address, path.clone()));
+                        result.lock().unwrap_or_else(PoisonError::into_inner).extend(entries);
                     }
-                    seen.insert(process);
                 }
                 thread::sleep(LOOK);
             }
@@ -165,32 +164,10 @@ impl Drop for Finder {
     }
 }
 
-fn new_processes(proc: &Path, seen: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let numbered = |name: &str| name.parse::<u32>().is_ok();
-    let entries = fs::read_dir(proc).into_iter().flatten().flatten();
-    let processes = entries.filter(|entry| entry.file_name().to_str().is_some_and(numbered));
-    processes.map(|entry| entry.path()).filter(|path| !seen.contains(path)).collect()
-}
-
-/// What a process is.
-enum Look {
-    /// The first of a pod with these addresses.
-    Found(BTreeSet<String>),
-    /// It may become one.
-    TooEarly,
-    /// None.
-    Other,
-}
-
-fn addresses_of(process: &Path) -> Look {
-    let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-    if name.trim() == FIRST {
-        Look::Found(local_addresses(&fs::read_to_string(process.join("net/fib_trie")).unwrap_or_default()))
-    } else if BEFORE.iter().any(|before| name.starts_with(before)) {
-        Look::TooEarly
-    } else {
-        Look::Other
-    }
+/// Addresses of a network namespace. This thread is in it from then on.
+fn addresses_in(namespace: &Path) -> Result<BTreeSet<String>> {
+    setns(File::open(namespace)?, CloneFlags::CLONE_NEWNET)?;
+    Ok(local_addresses(&fs::read_to_string("/proc/thread-self/net/fib_trie")?))
 }
 
 /// The addresses in the kernel's text of its routes that are this host's own, but for loopback.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -19,9 +19,11 @@ use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_api::{EgressIP, FRRConfiguration, NetworkAttachmentDefinition};
 use underlay_desired::flow::Announcement;
 use underlay_desired::owner::AGENT_MANAGER;
+use underlay_frr::Frr;
 use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
 use underlay_plan::node::addresses::{Placed, PlacedPod};
+use underlay_plan::node::imports::Policy;
 use underlay_plan::node::{NodePlan, egress};
 use underlay_runtime::admin::{self, Admin};
 use underlay_runtime::edge::{EdgeMetrics, reached};
@@ -36,9 +38,9 @@ use crate::edges::{Edges, Targets};
 use crate::metrics::NetworkMetrics;
 use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
-use crate::speaker::Speaker;
+use crate::speaker::{Place, Speaker};
 use crate::surroundings::{self, Seen};
-use crate::{announce, args, cni, install, remembered};
+use crate::{announce, cni, importer, install, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -73,10 +75,17 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let targets = targets(&args, client.clone(), writer)?;
     let (northbound, switch) = (targets.northbound.clone(), targets.switch.clone());
     let seen = see(switch.clone())?;
-    let speaker = (args.bgp_speaker == args::Speaker::Agent).then(|| {
-        let (api, writer) = (client.clone(), targets.writer.clone());
-        Speaker::start(&args.node_name, &args.frr_namespace, api, writer, &metrics)
-    });
+    let place = Place {
+        node: &args.node_name,
+        namespace: &args.frr_namespace,
+        api: client.clone(),
+        writer: targets.writer.clone(),
+    };
+    let speaker = Speaker::start(args.bgp_speaker, place, Frr::default(), &metrics);
+    let (policies, newest) = watch::channel(None);
+    let sockets = Frr::default().sockets;
+    let kernel = Kernel::open().context("opening netlink")?;
+    let routes = importer::start(kernel, northbound.clone(), &sockets, newest, &mut registry);
     let edges = Edges::start(targets, &metrics);
     let (pods, placed) = watch::channel(None);
     let (waiting, waits) = watch::channel(Some("the API server".to_owned()));
@@ -86,8 +95,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         waiting: waits.clone(),
         placed: placed.clone(),
         outline: outlined,
-        edges: edges.states().into_iter().chain(speaker.as_ref().map(|own| ("frr", own.state()))).collect(),
-        frr_sockets: underlay_frr::Frr::default().sockets,
+        edges: edges
+            .states()
+            .into_iter()
+            .chain([("routes", routes.state())])
+            .chain(speaker.as_ref().map(|own| ("frr", own.state())))
+            .collect(),
+        routes,
+        frr_sockets: sockets,
         seen: seen.clone(),
         settings: settings.clone(),
     };
@@ -113,7 +128,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     tokio::spawn(announce::run(announcing));
     let (namespaces, wanted) = watch::channel(BTreeSet::new());
     let agent = Agent {
-        feeds: feeds(&client, &args.node_name, wanted),
+        feeds: feeds(&client, &args.node_name, speaker.as_ref(), wanted),
         namespaces,
         announced,
         edges,
@@ -122,6 +137,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         seen,
         pods,
         outline,
+        policies,
         waiting,
         opened: Arc::default(),
         networks,
@@ -138,6 +154,7 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
     for key in &config.unknown {
         warn!(key, "the configuration file has a key that is not known; it is passed over");
     }
+    config.unused.iter().for_each(|note| warn!("{note}"));
     Ok(config.settings)
 }
 
@@ -170,7 +187,12 @@ fn database(remote: &str, name: &str, selection: Selection) -> anyhow::Result<un
 }
 
 /// The watches. These are the namespaces whose pods on other nodes matter.
-fn feeds(client: &Client, node: &str, namespaces: watch::Receiver<BTreeSet<String>>) -> Feeds {
+fn feeds(
+    client: &Client,
+    node: &str,
+    speaker: Option<&Speaker>,
+    namespaces: watch::Receiver<BTreeSet<String>>,
+) -> Feeds {
     let own = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
     let mut feeds = Feeds::new()
         .with(Node::NAME, feed::everything::<Node>(client))
@@ -185,6 +207,9 @@ fn feeds(client: &Client, node: &str, namespaces: watch::Receiver<BTreeSet<Strin
             feed::everything::<NetworkAttachmentDefinition>(client),
         )
         .with_optional(FRRConfiguration::NAME, feed::everything::<FRRConfiguration>(client));
+    if let Some(speaker) = speaker {
+        feeds = feeds.with(Secret::NAME, feed::secrets(client, speaker.secrets()));
+    }
     feeds.wait_for_lull(&CROWDS, LULL);
     feeds
 }
@@ -213,6 +238,8 @@ struct Agent {
     pods: watch::Sender<Option<Arc<Placed>>>,
     /// For those who ask how things are; nothing before the first plan.
     outline: watch::Sender<Option<Outline>>,
+    /// Which learned routes networks take; nothing before the first plan.
+    policies: watch::Sender<Option<Arc<Vec<Policy>>>>,
     /// What the node waits for.
     waiting: watch::Sender<Option<String>>,
     /// Whether the container runtime was told that pods can start.
@@ -319,10 +346,15 @@ impl Agent {
         self.outline.send_replace(Some(Outline {
             subnets: node.map(|node| node.subnets_in(DEFAULT_NETWORK).to_vec()).unwrap_or_default(),
             advertised: zone.advertised,
-            learned: std::mem::take(&mut zone.learned),
             carried: std::mem::take(&mut zone.carried),
             waiting: std::mem::take(&mut zone.waiting),
         }));
+        let imports = std::mem::take(&mut zone.imports);
+        self.policies.send_if_modified(|policies| {
+            let news = policies.as_deref() != Some(&imports);
+            *policies = Some(Arc::new(imports));
+            news
+        });
         self.edges.publish(zone);
         let first = self.pods.send_replace(Some(placed)).is_none();
         if first {

@@ -75,3 +75,15 @@ pub enum Speaker {
     /// frr-k8s, which runs beside it.
     FrrK8s,
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn flags_are_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -10,7 +10,7 @@ mod announce;
 mod args;
 mod cni;
 mod edges;
-mod grace;
+mod importer;
 mod install;
 mod metrics;
 mod records;

@@ -12,8 +12,9 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde_json::json;
 use tokio::sync::watch;
+use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_plan::node::addresses::Placed;
-use underlay_plan::node::imports::Learned;
+use underlay_plan::node::networks::Carried;
 use underlay_runtime::admin;
 use underlay_runtime::edge::EdgeState;
 use underlay_runtime::report::{
@@ -21,6 +22,7 @@ use underlay_runtime::report::{
 };
 use underlay_world::{Key, Settings};
 
+use crate::importer::{Count, Learned, Routes};
 use crate::surroundings::Seen;
 
 /// What of the newest plan is told, besides its pods.
@@ -30,10 +32,8 @@ pub struct Outline {
     pub subnets: Vec<IpNet>,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
-    /// What became of the routes that BGP brought.
-    pub learned: Vec<Learned>,
-    /// The node's subnets of user-defined networks that it carries, by name.
-    pub carried: BTreeMap<String, Vec<IpNet>>,
+    /// The node's part of user-defined networks that it carries, by name.
+    pub carried: BTreeMap<String, Carried>,
     /// What the other user-defined networks wait for, by name.
     pub waiting: BTreeMap<String, String>,
 }
@@ -51,6 +51,8 @@ pub struct Reporter {
     pub outline: watch::Receiver<Option<Outline>>,
     /// How far each edge is.
     pub edges: Vec<(&'static str, watch::Receiver<EdgeState>)>,
+    /// The routes that BGP brought.
+    pub routes: Routes,
     /// Where FRR's daemons have their sockets.
     pub frr_sockets: PathBuf,
     /// What the node sees of itself.
@@ -72,7 +74,7 @@ impl Reporter {
     async fn tell(&self, question: &Question) -> AgentReport {
         let outline = self.outline.borrow().clone();
         let mut routes = match (&outline, question.to) {
-            (Some(outline), Some(to)) => leading_to(&outline.learned, to),
+            (Some(_), Some(to)) => leading_to(self.routes.learned(DEFAULT_NETWORK, |net| net.contains(&to))),
             _ => vec![],
         };
         let subnets = outline.as_ref().map(|outline| outline.subnets.as_slice()).unwrap_or_default();
@@ -88,7 +90,10 @@ impl Reporter {
                 .map(|(name, state)| ((*name).to_owned(), edge(&state.borrow())))
                 .collect(),
             pod: placed.as_deref().zip(question.pod.as_deref()).and_then(|(placed, name)| pod(placed, name)),
-            plan: outline.zip(placed).map(|(outline, placed)| summary(&outline, &placed)),
+            plan: outline
+                .zip(placed)
+                .map(|(outline, placed)| summary(&outline, &placed, &self.routes.counts())),
+            no_overlay: self.settings.no_overlay,
             routes,
             speaker,
             inputs: question.local.then(|| self.inputs()).flatten(),
@@ -106,24 +111,33 @@ fn edge(state: &EdgeState) -> EdgeReport {
     EdgeReport { begun: state.begun, applied: state.applied, error: state.error.clone() }
 }
 
-fn summary(outline: &Outline, placed: &Placed) -> PlanReport {
+fn summary(outline: &Outline, placed: &Placed, routes: &BTreeMap<String, Count>) -> PlanReport {
+    let default = routes.get(DEFAULT_NETWORK).copied().unwrap_or_default();
     PlanReport {
         subnets: outline.subnets.clone(),
         advertised: outline.advertised,
         pods: placed.pods.len(),
         without_address: placed.problems.len(),
         address_problem: placed.problems.iter().next().map(|(key, problem)| format!("{key}: {problem}")),
-        learned: outline.learned.len(),
-        imported: outline.learned.iter().filter(|route| route.refused.is_none()).count(),
-        networks: networks(outline, placed),
+        learned: default.learned,
+        imported: default.imported,
+        networks: networks(outline, placed, routes),
     }
 }
 
 /// User-defined networks: those that are carried, with their pods, and what the others wait for.
-fn networks(outline: &Outline, placed: &Placed) -> BTreeMap<String, NetworkReport> {
+fn networks(
+    outline: &Outline,
+    placed: &Placed,
+    routes: &BTreeMap<String, Count>,
+) -> BTreeMap<String, NetworkReport> {
     let mut networks: BTreeMap<String, NetworkReport> = BTreeMap::new();
-    for (name, subnets) in &outline.carried {
-        networks.entry(name.clone()).or_default().subnets.clone_from(subnets);
+    for (name, carried) in &outline.carried {
+        let network = networks.entry(name.clone()).or_default();
+        network.subnets.clone_from(&carried.subnets);
+        network.advertised = carried.advertised;
+        let count = routes.get(name).copied().unwrap_or_default();
+        (network.learned, network.imported) = (count.learned, count.imported);
     }
     for (name, what) in &outline.waiting {
         networks.entry(name.clone()).or_default().waiting = Some(what.clone());
@@ -154,11 +168,10 @@ fn pod(placed: &Placed, name: &str) -> Option<PodReport> {
     })
 }
 
-/// Learned routes to a destination, the longest first: that one is taken.
-fn leading_to(learned: &[Learned], to: IpNet) -> Vec<RouteReport> {
-    let mut routes: Vec<&Learned> = learned.iter().filter(|route| route.destination.contains(&to)).collect();
+/// Learned routes to one destination, the longest first: that one is taken.
+fn leading_to(mut routes: Vec<Learned>) -> Vec<RouteReport> {
     routes.sort_by_key(|route| std::cmp::Reverse(route.destination.prefix_len()));
-    let report = |route: &Learned| RouteReport {
+    let report = |route: Learned| RouteReport {
         destination: route.destination,
         next_hops: route
             .next_hops
@@ -181,19 +194,17 @@ mod tests {
     fn the_longest_route_comes_first_and_others_stay_out() {
         let route = |destination: &str, refused| Learned {
             destination: destination.parse().unwrap(),
-            next_hops: [("172.30.0.1".parse().unwrap(), "br-ex".to_owned())].into(),
+            next_hops: vec![("172.30.0.1".parse().unwrap(), "br-ex".to_owned())],
             refused,
         };
-        let learned = [
-            route("0.0.0.0/0", None),
-            route("203.0.113.0/24", Some(Refusal::Table(7))),
-            route("203.0.113.128/25", None),
-            route("::/0", None),
-        ];
-        let found = leading_to(&learned, "203.0.113.7/32".parse().unwrap());
+        let learned = [route("0.0.0.0/0", None), route("203.0.113.0/24", Some(Refusal::Flood(7)))];
+        let found = leading_to(learned.to_vec());
         let texts: Vec<String> = found.iter().map(|route| route.destination.to_string()).collect();
         assert_eq!(texts, ["203.0.113.0/24", "0.0.0.0/0"]);
-        assert_eq!(found[0].refused.as_deref(), Some("it is in the kernel's table 7, not in the main one"));
+        assert_eq!(
+            found[0].refused.as_deref(),
+            Some("the network has 7 routes already, as many as it takes")
+        );
         assert_eq!(found[1].refused, None);
     }
 }

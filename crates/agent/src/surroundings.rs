@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use ipnet::IpNet;
@@ -16,9 +16,7 @@ use underlay_ovsdb::{Client, Record, Replica};
 use underlay_plan::node::topology::PHYSICAL_NETWORK;
 use underlay_runtime::pace::Pace;
 use underlay_world::Local;
-use underlay_world::local::{Bridge, LearnedRoute};
-
-use crate::grace::{self, Grace};
+use underlay_world::local::Bridge;
 
 /// What happens in the kernel comes in crowds, often of our own making. It is looked at once for all of it.
 const CROWD: Duration = Duration::from_millis(5);
@@ -51,10 +49,8 @@ async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Se
     let has_vrf = kernel.has_vrf().await?;
     let mut around = kernel.surroundings().await?;
     let mut replica: Option<std::sync::Arc<Replica>> = None;
-    let (mut grace, sockets) = (Grace::default(), underlay_frr::Frr::default().sockets);
     loop {
         let (mut of_kernel, mut of_links) = (0, 0);
-        let grace_ends = grace.ends();
         tokio::select! {
             event = events.next() => {
                 let Some(event) = event else { return Ok(()) };
@@ -63,7 +59,9 @@ async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Se
                 while let Some(Some(event)) = events.next().now_or_never() {
                     all.push(event);
                 }
-                of_kernel = 1;
+                // Somebody else follows the routes that BGP brings.
+                all.retain(|event| !matches!(event, Event::Bgp(_)));
+                of_kernel = u64::from(!all.is_empty());
                 of_links = u64::from(all.iter().any(|event| matches!(event, Event::Links | Event::Overrun)));
                 if all.iter().any(|event| *event != Event::Rules) {
                     around = kernel.surroundings().await?;
@@ -73,13 +71,11 @@ async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Se
                 let Some(update) = update else { return Ok(()) };
                 replica = Some(update.replica);
             }
-            () = until(grace_ends) => {}
             () = seen.closed() => return Ok(()),
         }
         let Some(replica) = &replica else { continue };
         let mut local = local(replica, &around);
         local.has_vrf = has_vrf;
-        local.learned = grace.given(local.learned, grace::settles(&sockets), Instant::now());
         // Ports of pods come and go all the time, and change nothing here.
         seen.send_if_modified(|seen| {
             let (kernel, links) = seen.as_ref().map_or((0, 0), |seen| (seen.kernel, seen.links));
@@ -88,13 +84,6 @@ async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Se
             *seen = next;
             news
         });
-    }
-}
-
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time.into()).await,
-        None => std::future::pending().await,
     }
 }
 
@@ -111,7 +100,6 @@ fn local(switch: &Replica, around: &Surroundings) -> Local {
         encap: encap.split(',').filter_map(|text| text.trim().parse().ok()).collect(),
         addresses: addresses(around).map(|(_, net)| net).collect(),
         next_hops: gateways.map(|(gateway, _)| *gateway).collect(),
-        learned: learned(around),
         assigned: BTreeMap::new(),
         has_vrf: false,
         bridge,
@@ -193,13 +181,4 @@ fn addresses(around: &Surroundings) -> impl Iterator<Item = (&str, IpNet)> {
     let foreign = around.addresses.iter().filter(|held| !held.ours);
     let all = foreign.map(|held| (held.address.link.as_str(), held.address.net));
     all.filter(move |(_, net)| means_something(net.addr()))
-}
-
-fn learned(around: &Surroundings) -> Vec<LearnedRoute> {
-    let route = |route: &underlay_linux::BgpRoute| LearnedRoute {
-        table: route.table,
-        destination: route.destination,
-        next_hops: route.next_hops.iter().map(|hop| (hop.gateway, hop.link.clone())).collect(),
-    };
-    around.bgp.iter().map(route).collect()
 }

@@ -28,6 +28,15 @@ impl Verdict {
             Self::Unknown => "Unknown",
         }
     }
+
+    /// From how it is written; anything else says nothing.
+    pub fn read(text: &str) -> Self {
+        match text {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// What is to be said about an object.

@@ -2,26 +2,49 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference};
 use kube::Api;
 use tracing::{info, warn};
-use underlay_api::EgressIP;
 use underlay_api::egress_ip::{EgressIPItem, EgressIPStatus};
 use underlay_api::network::API_VERSION;
-use underlay_plan::cluster::egress;
+use underlay_api::{ClusterUserDefinedNetwork, EgressIP, RouteAdvertisements, UserDefinedNetwork};
+use underlay_plan::cluster::{ClusterPlan, egress};
 use underlay_runtime::feed::put;
 use underlay_runtime::objects::Basis;
 use underlay_world::egress::Item;
 use underlay_world::{EgressIp, Key, Kind};
 
 use crate::leader::Leader;
+use crate::reach;
 
 /// What was told of each, so that nothing is told twice in a row.
 pub type Told = BTreeMap<Key, Vec<(&'static str, String)>>;
 
+/// What has to be known to assign egress IPs.
+const NEEDED: [&str; 7] = [
+    Node::NAME,
+    Namespace::NAME,
+    EgressIP::NAME,
+    RouteAdvertisements::NAME,
+    ClusterUserDefinedNetwork::NAME,
+    UserDefinedNetwork::NAME,
+    reach::NAME,
+];
+
 impl Leader {
+    /// Decides who holds what, writes it, and asks the nodes that matter from now on. False if something has to be done
+    /// again.
+    pub(crate) async fn plan_egress_ips(&mut self, plan: &mut ClusterPlan) -> bool {
+        reach::publish(&self.targets, egress::watched(&self.world));
+        if !self.feeds.know(&NEEDED) {
+            return true;
+        }
+        plan.egress_ips = egress::plan(&self.world, &self.tools.settings);
+        self.write_egress_ips(&plan.egress_ips).await
+    }
+
     /// Writes what differs. False if something has to be done again.
-    pub(crate) async fn write_egress_ips(&mut self, plan: &BTreeMap<Key, egress::Told>) -> bool {
+    async fn write_egress_ips(&mut self, plan: &BTreeMap<Key, egress::Told>) -> bool {
         let mut done = true;
         for (key, told) in plan {
             let Some(source) = self.world.egress_ips.get(key).cloned() else { continue };
@@ -78,12 +101,12 @@ impl Leader {
         for Item { node, address } in source.items.iter().filter(|item| !items.contains(item)) {
             info!(egress_ip = %source.key, %address, node, "a node gives up an egress IP");
             let note = format!("node {node} gives up {address}");
-            events.tell(&object, self.holder(node), "EgressIPUnassigned", &note).await;
+            events.tell_of_both(&object, self.holder(node), "EgressIPUnassigned", &note).await;
         }
         for Item { node, address } in items.iter().filter(|item| !source.items.contains(item)) {
             info!(egress_ip = %source.key, %address, node, "a node holds an egress IP");
             let note = format!("node {node} holds {address}");
-            events.tell(&object, self.holder(node), "EgressIPAssigned", &note).await;
+            events.tell_of_both(&object, self.holder(node), "EgressIPAssigned", &note).await;
         }
     }
 }

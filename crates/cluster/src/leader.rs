@@ -24,8 +24,10 @@ use underlay_api::{
     RouteAdvertisements, UserDefinedNetwork,
 };
 use underlay_plan::cluster::networks::{Parts, slices};
+use underlay_plan::cluster::transport::{self, Standing};
 use underlay_plan::cluster::{
-    ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, egress, networks, nodes,
+    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, fabric, networks,
+    nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -37,6 +39,7 @@ use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, Worl
 
 use crate::egress::Told;
 use crate::metrics::Metrics;
+use crate::networks::Failures;
 use crate::reach::{self, Probes, Targets};
 use crate::view::View;
 
@@ -74,17 +77,6 @@ const OF_NETWORKS: [&str; 5] = [
     Pod::NAME,
 ];
 
-/// What has to be known to assign egress IPs.
-const OF_EGRESS_IPS: [&str; 7] = [
-    Node::NAME,
-    Namespace::NAME,
-    EgressIP::NAME,
-    RouteAdvertisements::NAME,
-    ClusterUserDefinedNetwork::NAME,
-    UserDefinedNetwork::NAME,
-    reach::NAME,
-];
-
 /// What has to be listed to plan the endpoint slices of networks.
 const OF_SLICES: [&str; 4] = [AnyAttachment::NAME, Namespace::NAME, Pod::NAME, AnySlice::NAME];
 
@@ -115,6 +107,10 @@ pub struct Tools {
     pub client: Client,
     /// Settings of the cluster.
     pub settings: Settings,
+    /// The definition of the default network.
+    pub default_network: Key,
+    /// The lease by which managers agree who leads.
+    pub lease: Key,
     /// Writes objects.
     pub writer: Writer,
     /// Writes events.
@@ -130,7 +126,7 @@ pub struct Tools {
 /// The leader.
 pub struct Leader {
     pub(crate) tools: Tools,
-    feeds: Feeds,
+    pub(crate) feeds: Feeds,
     pub(crate) world: World,
     /// Written to nodes and not heard of yet.
     unheard: BTreeMap<String, Unheard>,
@@ -149,11 +145,13 @@ pub struct Leader {
     /// The numbers of networks in the last plan: they count before their echo is heard.
     numbers: Numbers,
     /// The nodes that are asked whether they live.
-    targets: watch::Sender<Targets>,
+    pub(crate) targets: watch::Sender<Targets>,
     /// What was told of egress IPs.
     pub(crate) told_of_egress_ips: Told,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
+    /// How the default network stood when that was last told.
+    pub(crate) standing: Option<Standing>,
 }
 
 /// What was written to a node and not heard of yet.
@@ -200,6 +198,7 @@ impl Leader {
             targets,
             told_of_egress_ips: Told::default(),
             waits_for_pods: true,
+            standing: None,
         }
     }
 
@@ -284,37 +283,69 @@ impl Leader {
         self.planned = self.world.nodes.clone();
         self.moved = false;
         let known = self.known();
-        let networks = self.plan_networks(&known);
+        let mut networks = self.plan_networks(&known);
         let parts = networks.as_ref().map(|networks| &networks.parts);
         let (given, mut done) = self.give_to_nodes(&known, parts).await;
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
-        if let Some(networks) = networks {
-            done &= self.write_networks(&networks).await;
-            plan.networks = networks.told;
-            plan.attachments = networks.attachments;
+        done &= self.connect(&mut plan).await;
+        done &= self.plan_egress_ips(&mut plan).await;
+        let advertised = self.plan_advertised(networks.as_ref());
+        // Nodes take a network for advertised when both are there; what is told of it comes last.
+        let mut untold = BTreeMap::new();
+        if let Some(advertised) = &advertised {
+            let written = self.write_configurations(advertised).await;
+            untold = written.0;
+            done &= written.1;
+        }
+        if let Some(networks) = &mut networks
+            && let Some(Advertised { advertisers, .. }) = &advertised
+        {
+            networks::announce(&mut networks.attachments, &self.world, advertisers);
+        }
+        let mut failures = Failures::new();
+        if let Some(networks) = &networks {
+            done &= self.write_networks(networks, &mut failures).await;
         }
         if self.knows_slices() {
             plan.slices = slices::plan(&self.world);
             done &= self.write_slices(&plan.slices).await;
         }
-        if self.feeds.know(&OF_EGRESS_IPS) {
-            let told = egress::plan(&self.world, &self.tools.settings);
-            done &= self.write_egress_ips(&told).await;
-            plan.egress_ips = told;
+        let known = advertised.is_some();
+        if let Some(advertised) = advertised {
+            let (verdicts, told) = self.say_of_advertisements(&advertised, &untold).await;
+            done &= told & self.tell_of_default_network(&verdicts).await;
+            plan.frr_configurations.extend(advertised.configurations);
+            plan.verdicts = verdicts;
         }
-        reach::publish(&self.targets, egress::watched(&self.world));
-        if self.feeds.know(&OF_ADVERTISEMENTS) {
-            let advertised = advertise::plan(&self.known());
-            done &= self.write_advertised(&advertised).await;
-            plan.frr_configurations = advertised.configurations;
-            plan.verdicts = advertised.verdicts;
+        if let Some(networks) = &mut networks {
+            transport::judge(
+                &mut networks.told,
+                &self.world,
+                &self.tools.settings,
+                known.then_some(&plan.verdicts),
+            );
+            done &= self.say_of_routed(networks, &failures).await;
         }
+        let networks = networks.unwrap_or_default();
+        (plan.networks, plan.attachments) = (networks.told, networks.attachments);
         self.tools.view.plan(plan);
         match (done, self.moved) {
             (false, _) => Outcome::Failed,
             (true, true) => Outcome::Moved,
             (true, false) => Outcome::Settled,
         }
+    }
+
+    /// Sees to the managed fabric. What it is made of is then planned with like users' objects.
+    async fn connect(&mut self, plan: &mut ClusterPlan) -> bool {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) {
+            return true;
+        }
+        let knows_networks = self.feeds.has_listed(ClusterUserDefinedNetwork::NAME);
+        let fabric = fabric::plan(&self.world, &self.tools.settings, knows_networks);
+        let done = self.write_fabric(&fabric).await;
+        (plan.frr_configurations, plan.advertisements) = (fabric.configurations, fabric.advertisements);
+        done
     }
 
     /// A turn in which nothing but endpoints in these namespaces can be others.
@@ -340,6 +371,18 @@ impl Leader {
         self.numbers = plan.numbers.clone();
         self.waits_for_pods = plan.waits_for_pods;
         Some(plan)
+    }
+
+    /// Nothing before all is known of networks too: one that is not known yet would be taken off the wire.
+    fn plan_advertised(&mut self, networks: Option<&NetworksPlan>) -> Option<Advertised> {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) || !self.feeds.know(&OF_NETWORKS) {
+            return None;
+        }
+        let mut known = self.known();
+        if let Some(NetworksPlan { told, .. }) = networks {
+            networks::record_labels(told, &mut known);
+        }
+        Some(advertise::plan(&known, &self.tools.settings, &self.numbers))
     }
 
     /// The world with what was written to nodes.

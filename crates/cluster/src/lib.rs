@@ -2,7 +2,7 @@
 //!
 //! In: nodes, definitions of networks and the namespaces they are for, pods and endpoint slices there,
 //! RouteAdvertisements and FRRConfigurations. Out: annotations of nodes, attachment definitions, endpoint slices of
-//! networks, generated FRRConfigurations, statuses and events.
+//! networks, generated FRRConfigurations and RouteAdvertisements, statuses and events.
 //!
 //! Several replicas may run; one of them leads, and only that one watches and writes. A new leader lists everything
 //! anew, so it knows all that its predecessor wrote. What a predecessor still had under way is refused: it sends nothing
@@ -10,11 +10,13 @@
 
 pub mod args;
 mod egress;
+mod fabric;
 mod leader;
 mod metrics;
 mod networks;
 mod reach;
 mod slices;
+mod standing;
 mod view;
 mod writes;
 
@@ -24,11 +26,13 @@ use anyhow::{Context, Result};
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
+use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_desired::owner;
 use underlay_runtime::events::Events;
 use underlay_runtime::lease::{Candidate, Elector};
 use underlay_runtime::objects::Writer;
 use underlay_runtime::{admin, client, config};
+use underlay_world::Key;
 
 use args::Args;
 use leader::{Leader, Tools};
@@ -42,6 +46,7 @@ pub async fn run(args: Args) -> Result<()> {
     if !config.unknown.is_empty() {
         warn!(keys = config.unknown.join(", "), "keys of the configuration file that are not used here");
     }
+    config.unused.iter().for_each(|note| warn!("{note}"));
     let client = client::connect(args.kubeconfig.as_deref()).await?;
     let mut registry = Registry::default();
     let view = View::default();
@@ -50,6 +55,8 @@ pub async fn run(args: Args) -> Result<()> {
     let tools = Tools {
         client: client.clone(),
         settings: config.settings,
+        default_network: Key::new(&config.config_namespace, DEFAULT_NETWORK),
+        lease: Key::new(&args.leader_elect_namespace, owner::CLUSTER_MANAGER),
         writer: if args.leader_elect { writer.behind(elector.fence()) } else { writer },
         events: Events::new(client, owner::CLUSTER_MANAGER),
         metrics: Metrics::register(&mut registry),

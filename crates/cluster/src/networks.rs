@@ -29,7 +29,7 @@ use crate::leader::{AT_ONCE, Leader, Tools};
 /// What the world keeps of a definition that was written, whichever of the two it is.
 type Written = Option<Arc<Definition>>;
 /// What could not be written and why, by the definition it is of.
-type Failures = BTreeMap<Option<ObjectRef>, String>;
+pub(crate) type Failures = BTreeMap<Option<ObjectRef>, String>;
 
 /// What became of an attachment.
 enum Became {
@@ -42,17 +42,29 @@ enum Became {
 }
 
 impl Leader {
-    /// Writes what differs. False if something has to be done again.
-    pub(crate) async fn write_networks(&mut self, plan: &NetworksPlan) -> bool {
-        let (mut failures, held) = self.amend_definitions(plan).await;
-        let (more, written) = self.write_attachments(&plan.attachments).await;
-        failures.extend(more);
-        let said: BTreeMap<&ObjectRef, Vec<Outcome>> =
-            plan.told.iter().map(|(object, told)| (object, outcomes(object, told, &failures))).collect();
-        let told = self.say_of_networks(plan, &said).await;
-        let all = said.iter().flat_map(|(object, said)| said.iter().map(|one| (object.kind.as_str(), one)));
-        self.tools.metrics.networks(all);
+    /// Writes what differs, and says what became of networks, but of those whose pods are reached by advertised routes.
+    /// False if something has to be done again.
+    pub(crate) async fn write_networks(&mut self, plan: &NetworksPlan, failures: &mut Failures) -> bool {
+        let (failed, held) = self.amend_definitions(plan).await;
+        failures.extend(failed);
+        let (failed, written) = self.write_attachments(&plan.attachments).await;
+        failures.extend(failed);
+        let told = self.say_of_networks(plan, failures, |told| !told.routed).await;
         held && written && told
+    }
+
+    /// Says what became of the networks whose pods are reached by advertised routes.
+    pub(crate) async fn say_of_routed(&mut self, plan: &NetworksPlan, failures: &Failures) -> bool {
+        let told = self.say_of_networks(plan, failures, |told| told.routed).await;
+        let said: Vec<(&ObjectRef, Outcome)> = plan
+            .told
+            .iter()
+            .flat_map(|(object, told)| {
+                outcomes(object, told, failures).into_iter().map(move |one| (object, one))
+            })
+            .collect();
+        self.tools.metrics.networks(said.iter().map(|(object, one)| (object.kind.as_str(), one)));
+        told
     }
 
     /// Holds definitions, or lets them go. Returns what failed, and whether all is done.
@@ -121,21 +133,25 @@ impl Leader {
         (failures, done)
     }
 
-    /// Says what became of networks, where that is not what is said already. Of one that goes nothing is said while it
-    /// goes on: the next turn comes at once. False if something could not be said.
+    /// Says what became of some networks, where that is not what is said already. Of one that goes nothing is said while
+    /// it goes on: the next turn comes at once. False if something could not be said.
     async fn say_of_networks(
         &mut self,
         plan: &NetworksPlan,
-        said: &BTreeMap<&ObjectRef, Vec<Outcome>>,
+        failures: &Failures,
+        which: impl Fn(&Told) -> bool,
     ) -> bool {
-        let news: Vec<_> = said
+        let news: Vec<_> = plan
+            .told
             .iter()
-            .filter_map(|(object, outcomes)| {
+            .filter(|(_, told)| which(told))
+            .filter_map(|(object, told)| {
                 let definition = self.definition(object)?;
-                let let_go = plan.told.get(*object)?.amend.as_ref().is_some_and(|amend| !amend.protected);
+                let let_go = told.amend.as_ref().is_some_and(|amend| !amend.protected);
                 let goes = let_go || (definition.ending && self.moved);
-                let status = status(&definition.conditions, outcomes).filter(|_| !goes)?;
-                Some((*object, definition, status))
+                let said = outcomes(object, told, failures);
+                let status = status(&definition.conditions, &said).filter(|_| !goes)?;
+                Some((object, definition, status))
             })
             .collect();
         let tools = &self.tools;
@@ -183,7 +199,8 @@ impl Leader {
 
 impl Tools {
     async fn amend(&self, object: &ObjectRef, amend: &Amend) -> Result<Written, WriteError> {
-        let hold = Hold { finalizer: FINALIZER, held: amend.protected, annotations: &amend.annotations };
+        let Amend { protected, annotations, labels, .. } = amend;
+        let hold = Hold { finalizer: FINALIZER, held: *protected, annotations, labels };
         let (name, uid) = (&object.name, &amend.uid);
         Ok(match &object.namespace {
             None => {
@@ -201,7 +218,7 @@ impl Tools {
     async fn change(&self, key: &Key, step: &Step, known: Option<&Attachment>) -> Result<Became, WriteError> {
         let api = Api::<NetworkAttachmentDefinition>::namespaced(self.client.clone(), &key.namespace);
         let nothing = BTreeMap::new();
-        let let_go = Hold { finalizer: FINALIZER, held: false, annotations: &nothing };
+        let let_go = Hold { finalizer: FINALIZER, held: false, annotations: &nothing, labels: &nothing };
         let there = |object| Became::There(Box::new(object));
         match step {
             Step::Create(object) => self.writer.create(&api, object).await.map(there),

@@ -11,6 +11,7 @@ use underlay_api::route_advertisements::{ACCEPTED, READY, RouteAdvertisementsSta
 use underlay_api::{FRRConfiguration, RouteAdvertisements, conditions};
 use underlay_plan::cluster::advertise::{LABEL, is_generated};
 use underlay_plan::cluster::ready::{self, Readiness};
+use underlay_plan::cluster::transport::Verdicts;
 use underlay_plan::cluster::{Advertised, Verdict};
 use underlay_runtime::events::reference;
 use underlay_runtime::feed::put;
@@ -27,15 +28,20 @@ const CONDITIONS: [&str; 2] = [ACCEPTED, READY];
 type Written = Result<Option<FRRConfiguration>, WriteError>;
 
 impl Leader {
-    /// Writes what differs. False if something has to be done again.
-    pub(crate) async fn write_advertised(&mut self, advertised: &Advertised) -> bool {
-        let (failures, mut done) = self.write_configurations(advertised).await;
-        let mut names = BTreeSet::new();
+    /// Says what became of all advertisements. `failures` are of configurations, by advertisement. Returns what is said
+    /// of each in the end, and whether all is done.
+    pub(crate) async fn say_of_advertisements(
+        &mut self,
+        advertised: &Advertised,
+        failures: &BTreeMap<String, String>,
+    ) -> (Verdicts, bool) {
+        let (mut names, mut verdicts, mut done) = (BTreeSet::new(), Verdicts::new(), true);
         for (name, readiness) in ready::plan(&self.world, advertised) {
             let failed = failures.get(&name).cloned().map(Verdict::Internal);
             let verdict = failed.as_ref().or_else(|| advertised.verdicts.get(&name));
             if let Some(verdict) = verdict {
                 done &= self.say(&name, verdict, &readiness).await;
+                verdicts.insert(name.clone(), verdict.clone());
             }
             names.insert(name);
         }
@@ -44,12 +50,15 @@ impl Leader {
             self.tools.metrics.forget(&gone, condition);
         }
         self.measured = names;
-        done
+        (verdicts, done)
     }
 
     /// Makes, changes and deletes configurations. Returns what failed, by name of the advertisement, and whether all is
     /// done.
-    async fn write_configurations(&mut self, advertised: &Advertised) -> (BTreeMap<String, String>, bool) {
+    pub(crate) async fn write_configurations(
+        &mut self,
+        advertised: &Advertised,
+    ) -> (BTreeMap<String, String>, bool) {
         let want = advertised.configurations.iter().map(|(key, generated)| (key, &generated.object));
         let have = self.world.frr_configurations.iter().map(|(key, object)| (key, object.as_ref()));
         let changes = diff(want, have, is_generated, |one, other| one.spec == other.spec);

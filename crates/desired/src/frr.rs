@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 use serde::{Serialize, Serializer};
@@ -104,6 +104,8 @@ pub struct Neighbor {
     pub families: BTreeSet<Family>,
     /// What it hears: these prefixes, with these tags, and nothing else.
     pub advertise: BTreeMap<IpNet, Tags>,
+    /// Where it is told to send packets for them.
+    pub next_hop: NextHop,
     /// What is taken from it.
     pub receive: Receive,
     /// Its reason.
@@ -115,6 +117,8 @@ pub struct Neighbor {
 pub struct Session {
     /// Its autonomous system.
     pub remote: Remote,
+    /// The number that it sees in the place of our own.
+    pub local_asn: Option<u32>,
     /// Our end: an address or a link.
     pub source: Option<String>,
     /// Its TCP port, where it is not the usual one.
@@ -189,6 +193,15 @@ impl Serialize for Password {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str("***")
     }
+}
+
+/// Where a neighbour sends packets for what it hears, where that is not our end of the session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct NextHop {
+    /// For IPv4 prefixes.
+    pub ipv4: Option<Ipv4Addr>,
+    /// For IPv6 prefixes.
+    pub ipv6: Option<Ipv6Addr>,
 }
 
 /// What an advertised prefix carries.

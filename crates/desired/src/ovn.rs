@@ -63,7 +63,7 @@ impl Table {
     ];
 
     /// OVN's name for it.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::LogicalSwitch => "Logical_Switch",
             Self::LogicalSwitchPort => "Logical_Switch_Port",
@@ -203,6 +203,13 @@ impl Row {
     #[must_use]
     pub fn row(mut self, column: &'static str, row: RowId) -> Self {
         self.refer(column, row);
+        self
+    }
+
+    /// A set of references that may stay empty: then none of ours is in it.
+    #[must_use]
+    pub fn rows(mut self, column: &'static str, rows: impl IntoIterator<Item = RowId>) -> Self {
+        self.columns.insert(column, Column::Rows(rows.into_iter().collect()));
         self
     }
 

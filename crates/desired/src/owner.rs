@@ -3,6 +3,9 @@
 /// Key in `external_ids` of rows of OVN and Open vSwitch; the value is the row's id in the plan.
 pub const ROW_MARK: &str = "underlay/id";
 
+/// Key in `external_ids` of routes that BGP brought into a router of OVN; the value is the router and the destination.
+pub const IMPORT_MARK: &str = "underlay/import";
+
 /// Protocol number of our routes, rules, neighbours and, where the kernel keeps one, addresses.
 pub const PROTOCOL: u8 = 85;
 

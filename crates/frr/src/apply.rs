@@ -8,8 +8,10 @@ use std::process::Stdio;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command as Process;
+use underlay_desired::ObjectRef;
 use underlay_desired::frr::Config;
 
+use crate::blame::Texts;
 use crate::converse::{CommandError, Conversations};
 use crate::diff::{Command, Daemon, Running, difference, surplus};
 use crate::file;
@@ -60,9 +62,14 @@ pub enum SyncError {
     /// A daemon cannot be talked with.
     #[error("{} cannot be talked with", .0.name())]
     Unreachable(Daemon, #[source] VtyError),
-    /// A text of a user is not in FRR's words. Nothing was changed.
-    #[error("raw configuration: {0}")]
-    BadText(String),
+    /// FRR does not take the text of a user. All is as it was before.
+    #[error("{object}: FRR refuses its text: {reason}")]
+    Text {
+        /// Where the text is written.
+        object: ObjectRef,
+        /// What FRR says.
+        reason: String,
+    },
     /// FRR refused a line. All is as it was before.
     #[error("{0}; all is as it was before")]
     Refused(#[source] CommandError),
@@ -94,16 +101,18 @@ fn failed(what: &'static str) -> impl FnOnce(io::Error) -> SyncError {
 impl Frr {
     /// Makes FRR do this. When nothing differs, nothing is told and nothing is written.
     pub async fn sync(&self, config: &Config) -> Result<Report, SyncError> {
-        let mut rendered = render(config);
+        let (mut rendered, texts) = (render(config), Texts::of(config));
         let before = self.running().await?;
         let waiting = self.hold_bfd_back(&mut rendered.ours, &before).await?;
         let ledger = Ledger::read(&self.ledger()).map_err(failed("reading what texts brought"))?;
         let want = wanted(&rendered, &ledger, &before);
         let commands = difference(&want, &before, &ledger.lent());
-        if !commands.is_empty() {
-            self.change(&rendered, &ledger, &before, &commands).await?;
-        }
-        let written = self.write_down(!commands.is_empty(), &before).await?;
+        let after = if commands.is_empty() {
+            before
+        } else {
+            self.change(&rendered, &texts, &ledger, &before, &commands).await?
+        };
+        let written = self.write_down(&after)?;
         Ok(Report { commands: commands.len(), written, waiting })
     }
 
@@ -117,16 +126,17 @@ impl Frr {
         Ok(hold_back(want, unwatched, &sessions))
     }
 
-    /// Applies a difference, or takes it back.
+    /// Applies a difference, or takes it back. Returns what FRR runs with afterwards.
     async fn change(
         &self,
         rendered: &Rendered,
+        texts: &Texts<'_>,
         ledger: &Ledger,
         before: &Running,
         commands: &[Command],
-    ) -> Result<(), SyncError> {
-        if !rendered.raw.is_empty() {
-            self.check(&rendered.raw).await?;
+    ) -> Result<Running, SyncError> {
+        for text in texts.news(ledger) {
+            self.check(text.object, &text.block).await?;
         }
         let expecting = ledger.expecting(&rendered.raw);
         if expecting != *ledger {
@@ -134,27 +144,39 @@ impl Frr {
         }
         tracing::info!(?commands, "changing FRR");
         if let Err(error) = Conversations::new(&self.sockets).tell(commands).await {
-            return Err(self.take_back(error, ledger, &expecting, before).await);
+            return Err(self.take_back(error, texts, ledger, &expecting, before).await);
         }
         let after = self.running().await?;
-        let settled = settle(rendered, ledger, before, &after)?;
+        let settled =
+            settle(rendered, ledger, before, &after).map_err(|error| match texts.newest(ledger) {
+                // What is left of it goes when the rest is applied without it.
+                Some(object) => SyncError::Text { object: object.clone(), reason: error.to_string() },
+                None => error,
+            })?;
         if settled != expecting {
             settled.write(&self.ledger()).map_err(failed("writing down what texts brought"))?;
         }
-        Ok(())
+        Ok(after)
     }
 
     /// Brings back what was before a change that FRR refused.
     async fn take_back(
         &self,
         error: CommandError,
+        texts: &Texts<'_>,
         ledger: &Ledger,
         expecting: &Ledger,
         before: &Running,
     ) -> SyncError {
         let refused = match error {
             CommandError::Unreachable(daemon, error) => SyncError::Unreachable(daemon, error),
-            refused @ CommandError::Refused { .. } => SyncError::Refused(refused),
+            CommandError::Refused { command, reason } => match texts.author(&command, ledger) {
+                Some(object) => {
+                    let reason = CommandError::Refused { command, reason }.to_string();
+                    SyncError::Text { object: object.clone(), reason }
+                }
+                None => SyncError::Refused(CommandError::Refused { command, reason }),
+            },
         };
         match self.bring_back(ledger, expecting, before).await {
             Ok(()) => refused,
@@ -184,21 +206,18 @@ impl Frr {
 
     /// All that FRR runs with, as one text. It may hold passwords.
     pub async fn running_config(&self) -> Result<String, SyncError> {
-        let output = self.vtysh(&["-c", "show running-config"], "").await?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let start =
-            text.find("Current configuration:\n").map_or(0, |at| at + "Current configuration:\n".len());
-        Ok(text[start..].to_owned())
+        Ok(together(&self.running().await?).text())
     }
 
     /// Lets FRR read a text without doing anything.
-    async fn check(&self, text: &Block) -> Result<(), SyncError> {
+    async fn check(&self, object: &ObjectRef, text: &Block) -> Result<(), SyncError> {
         let output = self.vtysh(&["-C", "-f", "/dev/stdin"], &text.text()).await?;
         if output.status.success() {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        Err(SyncError::BadText(said.lines().next().map(redact).unwrap_or_default()))
+        let reason = said.lines().next().map(redact).unwrap_or_default();
+        Err(SyncError::Text { object: object.clone(), reason })
     }
 
     async fn vtysh(&self, arguments: &[&str], input: &str) -> Result<std::process::Output, SyncError> {
@@ -218,15 +237,12 @@ impl Frr {
     }
 
     /// Writes FRR's file after a change, and when an earlier change did not get that far.
-    async fn write_down(&self, changed: bool, before: &Running) -> Result<bool, SyncError> {
+    fn write_down(&self, running: &Running) -> Result<bool, SyncError> {
         let old = file::read(&self.file).map_err(failed("reading FRR's file"))?;
-        if !changed && same(&parse(old.as_deref().unwrap_or_default()), before) {
+        if same(&parse(old.as_deref().unwrap_or_default()), running) {
             return Ok(false);
         }
-        let text = for_file(&self.running_config().await?);
-        if old.as_ref() == Some(&text) {
-            return Ok(false);
-        }
+        let text = for_file(&together(running).text());
         file::replace(&self.file, &text, 0o640).map_err(failed("writing FRR's file"))?;
         Ok(true)
     }
@@ -245,6 +261,24 @@ fn same(file: &Block, running: &Running) -> bool {
     }
     let as_running = Running::from([(Daemon::Bgpd, file.clone()), (Daemon::Bfdd, file.clone())]);
     surplus(&want, &as_running).is_empty() && surplus(file, running).is_empty()
+}
+
+/// What all daemons run with. What they say before that is no line of it, and of what each says of itself bgpd's word
+/// counts: it is the first.
+fn together(running: &Running) -> Block {
+    let about_itself = |line: &str| line.starts_with("frr ") || line.starts_with("hostname ");
+    let mut all = Block::default();
+    for block in running.values() {
+        let mut block = block.clone();
+        let first = all.is_empty();
+        block.retain(|entry| {
+            let line = entry.line.as_str();
+            let said_before = ["Building configuration...", "Current configuration:"].contains(&line);
+            !said_before && (first || !about_itself(line))
+        });
+        all.unite(&block);
+    }
+    all
 }
 
 /// A configuration as every daemon can read it. Daemons read the whole file, also what is for others: one that does not

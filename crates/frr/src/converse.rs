@@ -12,10 +12,10 @@ use crate::vty::{Answer, Vty, VtyError};
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// A daemon refused a line.
-    #[error("FRR refused {line:?}: {reason}")]
+    #[error("FRR refused {:?}: {reason}", redact(&command.line))]
     Refused {
-        /// The line, without passwords.
-        line: String,
+        /// The line.
+        command: Box<Command>,
         /// What the daemon said.
         reason: String,
     },
@@ -45,8 +45,8 @@ impl<'a> Conversations<'a> {
     pub async fn tell(&mut self, commands: &[Command]) -> Result<(), CommandError> {
         for command in commands {
             match self.tell_one(command).await {
-                Err(CommandError::Refused { line, reason }) if command.optional => {
-                    tracing::debug!(line, reason, "FRR had nothing to refresh");
+                Err(CommandError::Refused { reason, .. }) if command.optional => {
+                    tracing::debug!(?command, reason, "FRR had nothing to refresh");
                 }
                 other => other?,
             }
@@ -55,17 +55,26 @@ impl<'a> Conversations<'a> {
     }
 
     async fn tell_one(&mut self, command: &Command) -> Result<(), CommandError> {
-        let answer = match command.target {
-            Target::One(daemon) => self.ask(daemon, command).await?,
-            Target::Any => self.ask_all(command).await?,
-        };
+        let mut answer = self.ask_target(command).await?;
+        let mut shorter = shortened(command);
+        while let Some(command) = shorter.filter(|_| answer.unknown()) {
+            answer = self.ask_target(&command).await?;
+            shorter = shortened(&command);
+        }
         if answer.taken() {
             return Ok(());
         }
         let said: Vec<String> = answer.text.lines().map(|line| redact(line.trim())).collect();
         let reason = said.into_iter().find(|line| !line.is_empty());
         let reason = reason.unwrap_or_else(|| format!("status {}", answer.status));
-        Err(CommandError::Refused { line: redact(&command.line), reason })
+        Err(CommandError::Refused { command: Box::new(command.clone()), reason })
+    }
+
+    async fn ask_target(&mut self, command: &Command) -> Result<Answer, CommandError> {
+        match command.target {
+            Target::One(daemon) => self.ask(daemon, command).await,
+            Target::Any => self.ask_all(command).await,
+        }
     }
 
     /// Asks every daemon that runs; one that takes the line is enough.
@@ -98,6 +107,14 @@ impl<'a> Conversations<'a> {
     }
 }
 
+/// FRR takes some lines back only without their values. Never of a router: there a shorter line means more.
+fn shortened(command: &Command) -> Option<Command> {
+    let context = command.context.first().filter(|context| !context.starts_with("router "));
+    let (line, _) = command.line.rsplit_once(' ').filter(|(line, _)| line.contains(' '))?;
+    context.filter(|_| command.line.starts_with("no "))?;
+    Some(Command { line: line.to_owned(), ..command.clone() })
+}
+
 impl Conversation {
     async fn begin(socket: &Path) -> Result<Self, VtyError> {
         let mut vty = Vty::connect(socket).await?;
@@ -123,5 +140,29 @@ impl Conversation {
             self.path.push(command.line.clone());
         }
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(context: &str, line: &str) -> Option<String> {
+        let command = Command {
+            target: Target::Any,
+            context: Some(context).filter(|line| !line.is_empty()).map(str::to_owned).into_iter().collect(),
+            line: line.to_owned(),
+            optional: false,
+        };
+        shortened(&command).map(|command| command.line)
+    }
+
+    #[test]
+    fn only_what_takes_back_a_value_of_a_link_is_said_shorter() {
+        assert_eq!(short("interface eth0", "no description a b").as_deref(), Some("no description a"));
+        assert_eq!(short("interface eth0", "no description"), None);
+        assert_eq!(short("interface eth0", "description a b"), None);
+        assert_eq!(short("router bgp 1", "no neighbor 10.0.0.2 nonsense"), None);
+        assert_eq!(short("", "no ip route 192.0.2.0/24 blackhole"), None);
     }
 }

@@ -13,7 +13,7 @@ use std::fmt;
 
 use crate::tree::{Block, Entry, redact};
 use words::Kind;
-pub(crate) use words::{peer, vrf};
+pub(crate) use words::{key, peer, vrf};
 
 /// A daemon of FRR that keeps configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,9 +159,9 @@ fn remove_lines(
     commands: &mut Vec<Command>,
 ) {
     let new = want.iter().filter(|entry| !have.contains(&entry.line));
-    let replaced: Vec<String> = new.map(|entry| words::key(&entry.line)).collect();
+    let replaced: BTreeSet<String> = new.map(|entry| key(&entry.line)).collect();
     for entry in have.iter().rev().filter(|entry| !want.contains(&entry.line) && ours(entry)) {
-        if !replaced.contains(&words::key(&entry.line)) {
+        if !replaced.contains(&key(&entry.line)) {
             commands.push(Command::new(target, context, words::negated(&entry.line)));
         }
     }

@@ -45,6 +45,11 @@ impl Ledger {
         file::replace(path, &text, 0o600)
     }
 
+    /// Whether FRR has taken all lines of a text before.
+    pub fn knows(&self, text: &Block) -> bool {
+        text.leaves().iter().all(|path| self.brought.contains(path))
+    }
+
     /// All lines that are there because of texts.
     pub fn lent(&self) -> Block {
         block(self.brought.union(&self.became))
@@ -52,11 +57,12 @@ impl Ledger {
 
     /// A text as FRR will print it, as far as that is known.
     pub fn printed(&self, raw: &Block) -> Block {
-        let lines: Paths = raw.leaves().into_iter().collect();
-        if !self.changed.is_subset(&lines) {
+        let lines = raw.leaves();
+        if !self.changed.iter().all(|path| raw.contains_path(path)) {
             return raw.clone();
         }
-        block(lines.difference(&self.changed).chain(&self.became))
+        // In the order of the text: lines build on those before them.
+        block(lines.iter().filter(|path| !self.changed.contains(*path)).chain(&self.became))
     }
 
     /// What FRR prints instead of lines of a text, as far as that is known.
@@ -100,5 +106,8 @@ mod tests {
         assert_eq!(ledger.printed(&raw), printed);
         let other = parse("router bgp 1\n bgp cluster-id 1.1.1.1\n");
         assert_eq!(ledger.printed(&other), other);
+        let ordered =
+            parse("router bgp 1\n neighbor x peer-group\n bgp listen range 10.0.0.0/8 peer-group x\n");
+        assert_eq!(Ledger::default().printed(&ordered).leaves(), ordered.leaves());
     }
 }

@@ -8,6 +8,7 @@
 //! no password to `ps`, and each line gets its own answer.
 
 pub mod apply;
+mod blame;
 mod converse;
 pub mod diff;
 mod file;

@@ -8,12 +8,13 @@ use std::fmt;
 
 use ipnet::IpNet;
 use underlay_desired::frr::{
-    BfdSettings, Community, Config, Neighbor, Peer, PrefixRange, Receive, Router, Session, Vrf,
+    BfdSettings, Community, Config, Neighbor, NextHop, Peer, PrefixRange, Receive, Router, Session, Vrf,
 };
 use underlay_desired::owner::FRR_PREFIX;
 use underlay_net::Family;
 use underlay_net::hash::fnv1a64;
 
+use crate::diff::key;
 use crate::tree::{Block, parse};
 
 /// Seconds between attempts to connect, where nothing is said: FRR's profiles differ in it.
@@ -61,13 +62,17 @@ pub fn render(config: &Config) -> Rendered {
     Rendered { ours, raw }
 }
 
-/// Drops what a text of a user negates, with all that is more of the same.
+/// Drops what a text of a user negates, with all that is more of the same, and what it says otherwise.
 fn take_back(ours: &mut Block, raw: &Block) {
     let negated: Vec<&str> = raw.iter().filter_map(|entry| entry.line.strip_prefix("no ")).collect();
     let covers = |short: &str, line: &str| {
         line.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
     };
-    ours.retain(|entry| !negated.iter().any(|short| covers(short, &entry.line)));
+    let said: BTreeSet<String> = raw.iter().map(|entry| key(&entry.line)).collect();
+    ours.retain(|entry| {
+        let otherwise = !raw.contains(&entry.line) && said.contains(&key(&entry.line));
+        !otherwise && !negated.iter().any(|short| covers(short, &entry.line))
+    });
     for entry in raw.iter().filter(|entry| ours.contains(&entry.line)).cloned().collect::<Vec<_>>() {
         take_back(ours.open(entry.line), &entry.block);
     }
@@ -105,7 +110,8 @@ fn render_filters(root: &mut Block, vrf: &Vrf, peer: &Peer, neighbor: &Neighbor)
     if let Receive::Only(ranges) = &neighbor.receive {
         let name = filter_name(vrf, peer, "in");
         render_lists(root, &name, ranges.keys().copied());
-        render_passing(root, &name, &families(ranges.keys().map(|range| Family::of_net(&range.prefix))));
+        let families = families(ranges.keys().map(|range| Family::of_net(&range.prefix)));
+        render_passing(root, &name, &families, NextHop::default());
     }
 }
 
@@ -133,7 +139,8 @@ fn render_out(root: &mut Block, name: &str, neighbor: &Neighbor) {
         }
     }
     render_lists(root, name, neighbor.advertise.keys().map(exact));
-    render_passing(root, name, &families(neighbor.advertise.keys().map(Family::of_net)));
+    let families = families(neighbor.advertise.keys().map(Family::of_net));
+    render_passing(root, name, &families, neighbor.next_hop);
 }
 
 fn families(all: impl Iterator<Item = Family>) -> BTreeSet<Family> {
@@ -142,10 +149,16 @@ fn families(all: impl Iterator<Item = Family>) -> BTreeSet<Family> {
 
 /// The end of a route map: what is on the lists passes, the rest does not. Said even where there is no list, because a
 /// route map that is not there lets nobody know what it means.
-fn render_passing(root: &mut Block, name: &str, families: &BTreeSet<Family>) {
-    for (family, place) in PERMIT {
-        if families.contains(&family) {
-            root.open(format!("route-map {name} permit {place}")).line(match_list(family, name));
+fn render_passing(root: &mut Block, name: &str, families: &BTreeSet<Family>, next_hop: NextHop) {
+    for (family, place) in PERMIT.into_iter().filter(|(family, _)| families.contains(family)) {
+        let entry = root.open(format!("route-map {name} permit {place}"));
+        entry.line(match_list(family, name));
+        let there = match family {
+            Family::V4 => next_hop.ipv4.map(|address| format!("set ip next-hop {address}")),
+            Family::V6 => next_hop.ipv6.map(|address| format!("set ipv6 next-hop global {address}")),
+        };
+        if let Some(line) = there {
+            entry.line(line);
         }
     }
     root.line(format!("route-map {name} deny {DENY}"));
@@ -284,6 +297,9 @@ fn render_session(block: &mut Block, peer: &Peer, session: &Session) {
         Peer::Address(address) => format!("neighbor {address} remote-as {remote}"),
     });
     let mut say = |text: String| block.line(format!("neighbor {peer} {text}"));
+    if let Some(asn) = session.local_asn {
+        say(format!("local-as {asn} no-prepend replace-as"));
+    }
     if let Some(profile) = &session.bfd {
         say("bfd".to_owned());
         say(format!("bfd profile {profile}"));

@@ -162,14 +162,19 @@ pub fn redact(line: &str) -> String {
     let mut shown: Vec<&str> = Vec::new();
     while let Some(word) = words.next() {
         shown.push(word);
-        if ["password", "key-string", "message-digest-key", "authentication-key"].contains(&word)
-            && words.next().is_some()
-        {
+        if hides(word) && words.next().is_some() {
             shown.push("***");
             break;
         }
     }
     shown.join(" ")
+}
+
+/// Whether something follows that nobody may see. Users mistype the word too, and FRR repeats what it does not know.
+fn hides(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    let secret = ["pas", "pwd", "secret", "key-string", "message-digest", "authentication"];
+    secret.iter().any(|one| word.starts_with(one)) && !word.starts_with("passive")
 }
 
 /// Words that open a context at the top.

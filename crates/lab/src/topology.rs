@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct Topology {
     /// What runs on the nodes beside OVN and FRR.
     pub kubernetes: Kubernetes,
+    /// What the cluster manager and the agents are told.
+    #[serde(default)]
+    pub settings: Settings,
     /// Whether a daemon that dies is started again.
     pub restart: bool,
     /// Nodes first, then routers, then hosts.
@@ -31,6 +34,32 @@ pub struct Kubernetes {
     pub pod_subnets: Vec<IpNet>,
     /// One per family.
     pub service_subnets: Vec<IpNet>,
+}
+
+/// What the cluster manager and the agents are told besides the ranges of addresses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Whether packets of the default network travel in tunnels.
+    pub overlay: bool,
+    /// Keys of their configuration file.
+    pub given: Vec<Setting>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { overlay: true, given: Vec::new() }
+    }
+}
+
+/// A key of a configuration file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Its section.
+    pub section: String,
+    /// Its name.
+    pub key: String,
+    /// What it says.
+    pub value: String,
 }
 
 /// Who gives pods their network.
@@ -104,6 +133,8 @@ pub struct Neighbor {
     pub asn: u32,
     /// Whether we reflect routes to it.
     pub reflector_client: bool,
+    /// Whether it is told to send everything to us.
+    pub next_hop_self: bool,
     /// Whether BFD watches the session.
     pub bfd: bool,
     /// TCP MD5 password.

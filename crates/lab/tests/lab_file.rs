@@ -359,6 +359,46 @@ fn mistakes_are_refused_with_line_and_remedy() {
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
+/// What a file says of how packets travel, before the good file.
+const WITHOUT_OVERLAY: &str = "settings:
+  transport: no-overlay
+  noOverlay: { outboundSNAT: enable, routing: managed }
+  managed: { asNumber: 64514, topology: full-mesh }
+";
+
+#[test]
+fn settings_of_the_cluster_are_checked_with_the_file() {
+    let with = |settings: &str| parse("my.yaml", &format!("{settings}{GOOD}"));
+    let settings = with(WITHOUT_OVERLAY).unwrap().settings;
+    let given: Vec<String> =
+        settings.given.iter().map(|one| format!("[{}] {}={}", one.section, one.key, one.value)).collect();
+    assert!(!settings.overlay);
+    assert_eq!(
+        given,
+        [
+            "[default] transport=no-overlay",
+            "[no-overlay] outbound-snat=enable",
+            "[no-overlay] routing=managed",
+            "[bgp.managed] as-number=64514",
+            "[bgp.managed] topology=full-mesh",
+        ]
+    );
+    assert!(parse("my.yaml", GOOD).unwrap().settings.overlay);
+    for (right, wrong, line, says) in [
+        ("no-overlay\n", "vxlan\n", 2, "write geneve or no-overlay"),
+        ("outboundSNAT: enable, ", "", 2, "add settings.noOverlay.outboundSNAT: enable or disable"),
+        (", routing: managed", "", 2, "add settings.noOverlay.routing: managed or unmanaged"),
+        (", topology: full-mesh", "", 3, "add settings.managed.topology: full-mesh"),
+        ("full-mesh", "star", 4, "write full-mesh"),
+        ("64514", "23456", 4, "asNumber 23456 is reserved"),
+        ("transport:", "transports:", 2, "there is no field `transports` here"),
+    ] {
+        let error = with(&WITHOUT_OVERLAY.replace(right, wrong)).unwrap_err();
+        assert_eq!(error.line, line, "{error}");
+        assert!(error.message.contains(says), "{error}");
+    }
+}
+
 #[test]
 fn the_good_file_is_good() {
     let topology = parse("my.yaml", GOOD).unwrap();

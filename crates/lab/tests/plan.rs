@@ -344,3 +344,23 @@ fn a_slow_place_gets_more_patience_everywhere() {
     assert!(normal.len() > 40, "{normal:?}");
     assert_eq!(normal.iter().map(|patience| *patience * 5).collect::<Vec<_>>(), slow);
 }
+
+#[test]
+fn a_cluster_without_overlay_is_told_so_and_gives_pods_all_of_the_wire() {
+    let settings_of = |text: &str| file(&planned(text), "worker1", "/etc/underlay/underlay.conf").to_owned();
+    let usual = settings_of(DEFAULT);
+    assert_eq!(
+        usual,
+        "[default]\ncluster-subnets=10.244.0.0/16/24,fd00:10:244::/48/64\nmtu=1400\n\n[kubernetes]\n\
+         service-cidrs=10.96.0.0/16,fd00:10:96::/112\n"
+    );
+    let settings = "settings:\n  transport: no-overlay\n  noOverlay: { outboundSNAT: enable, routing: managed }\n  \
+                    managed: { topology: full-mesh }\n  isolation: loose\n";
+    let without = settings_of(&format!("{settings}{DEFAULT}"));
+    assert_eq!(
+        without,
+        "[bgp.managed]\ntopology=full-mesh\n\n[default]\ncluster-subnets=10.244.0.0/16/24,fd00:10:244::/48/64\n\
+         mtu=1500\ntransport=no-overlay\n\n[kubernetes]\nservice-cidrs=10.96.0.0/16,fd00:10:96::/112\n\n[no-overlay]\n\
+         outbound-snat=enable\nrouting=managed\n\n[ovnkubernetesfeature]\nadvertised-udn-isolation-mode=loose\n"
+    );
+}

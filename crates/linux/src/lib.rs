@@ -25,6 +25,6 @@ pub use diff::{Op, diff, missing_links};
 pub use fault::{Failure, Fault};
 pub use hands::Hands;
 pub use kernel::Kernel;
-pub use observe::{BgpRoute, NextHop, Observed, Surroundings};
+pub use observe::{BgpChange, BgpRoute, BgpTable, NextHop, Observed, Surroundings};
 pub use veth::{PodInterface, PodState, Veth};
 pub use watch::Event;

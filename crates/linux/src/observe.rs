@@ -20,9 +20,13 @@ use crate::fault::Fault;
 use crate::kernel::Kernel;
 use crate::sysctl;
 
+mod change;
+mod followed;
 mod route;
 mod surroundings;
 
+pub use change::{BgpChange, names_by_number};
+pub use followed::{BgpTable, Unclear, Ways};
 pub use route::{BgpRoute, END_PRIORITY, HeldRoute, Hop, NextHop, default_priority};
 use route::{Kept, bgp_routes, dump_request, read_gateway, read_route};
 pub use surroundings::Surroundings;
@@ -116,6 +120,15 @@ impl Kernel {
 
     /// The routes that BGP brought into any table, in order. Of routes to one place only the best counts.
     pub async fn bgp_routes(&self) -> Result<Vec<BgpRoute>, Fault> {
+        Ok(bgp_routes(self.all_bgp_routes().await?))
+    }
+
+    /// The same for those who go on from there, change by change.
+    pub async fn bgp_table(&self) -> Result<BgpTable, Fault> {
+        Ok(BgpTable::new(self.all_bgp_routes().await?))
+    }
+
+    async fn all_bgp_routes(&self) -> Result<Vec<BgpRoute>, Fault> {
         let names = names(&self.links().await?);
         let mut found = Vec::new();
         for family in Family::ALL {
@@ -126,7 +139,7 @@ impl Kernel {
                 _ => None,
             }));
         }
-        Ok(bgp_routes(found))
+        Ok(found)
     }
 
     /// All links by name.

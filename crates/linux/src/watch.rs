@@ -1,14 +1,15 @@
 //! Tells when to look again.
 //!
 //! Out: events that say what kind of thing changed, not what: whoever hears one looks at the whole. Events that nobody
-//! has taken yet are kept once each, so a flood costs no more than a drop.
+//! has taken yet are kept once each, so a flood costs no more than a drop. Of routes that BGP brought there may be very
+//! many, so that to look at all of them for the sake of one is too much: their changes are told one by one.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{Stream, StreamExt, stream};
 use rtnetlink::MulticastGroup as Group;
-use rtnetlink::packet_core::{NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_core::{NLM_F_REPLACE, NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
 use rtnetlink::packet_route::route::RouteProtocol;
@@ -17,9 +18,13 @@ use tokio::task::JoinSet;
 
 use crate::fault::Fault;
 use crate::kernel::Kernel;
+use crate::observe::BgpChange;
 
 /// Number of the table where the kernel keeps its own addresses.
 const LOCAL_TABLE: u8 = 255;
+
+/// So many changes of BGP's are kept for who has not taken them yet.
+const CHANGES: usize = 200_000;
 
 /// The groups that tell what we look at.
 const GROUPS: [Group; 7] = [
@@ -33,7 +38,7 @@ const GROUPS: [Group; 7] = [
 ];
 
 /// What kind of thing changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     /// The kernel had more to tell than we could hear: anything may have changed.
     Overrun,
@@ -41,11 +46,10 @@ pub enum Event {
     Links,
     /// An address came or went.
     Addresses,
-    /// A route came or went.
-    Routes {
-        /// Whether BGP brought it.
-        bgp: bool,
-    },
+    /// A route came or went that BGP did not bring.
+    Routes,
+    /// These routes of BGP's came or went, in this order.
+    Bgp(Vec<BgpChange>),
     /// A rule came or went.
     Rules,
 }
@@ -71,8 +75,9 @@ impl Kernel {
         tasks.spawn(async move {
             let _alive = handle;
             while let Some((message, _)) = messages.next().await {
-                if let Some(event) = event(&message, passed_over) {
-                    target.put(event);
+                match bgp_change(&message) {
+                    Some(change) => target.put_change(change),
+                    None => event(&message, passed_over).into_iter().for_each(|event| target.put(event)),
                 }
             }
             target.close();
@@ -98,11 +103,25 @@ fn event(message: &NetlinkMessage<Message>, passed_over: fn(&str) -> bool) -> Op
         Message::NewRoute(route) | Message::DelRoute(route) => {
             // What the kernel keeps for itself comes and goes with addresses and links.
             let own = route.header.table == LOCAL_TABLE && route.header.protocol == RouteProtocol::Kernel;
-            (!own).then_some(Event::Routes { bgp: route.header.protocol == RouteProtocol::Bgp })
+            (!own).then_some(Event::Routes)
         }
         Message::NewRule(_) | Message::DelRule(_) => Some(Event::Rules),
         _ => None,
     }
+}
+
+fn bgp_change(message: &NetlinkMessage<Message>) -> Option<BgpChange> {
+    let NetlinkPayload::InnerMessage(inner) = &message.payload else { return None };
+    let (route, gone) = match inner {
+        Message::NewRoute(route) => (route, false),
+        Message::DelRoute(route) => (route, true),
+        _ => return None,
+    };
+    if route.header.protocol != RouteProtocol::Bgp {
+        return None;
+    }
+    let replaces = message.header.flags & NLM_F_REPLACE != 0;
+    BgpChange::read(route.clone(), gone, replaces)
 }
 
 fn name(link: &LinkMessage) -> Option<&str> {
@@ -122,12 +141,26 @@ struct Inbox {
 #[derive(Debug, Default)]
 struct Pending {
     events: BTreeSet<Event>,
+    changes: Vec<BgpChange>,
     closed: bool,
 }
 
 impl Inbox {
     fn put(&self, event: Event) {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).events.insert(event);
+        self.arrived.notify_one();
+    }
+
+    /// Keeps a change of BGP's. Whoever is that late had better look at the whole.
+    fn put_change(&self, change: BgpChange) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.changes.len() < CHANGES {
+            pending.changes.push(change);
+        } else {
+            pending.changes.clear();
+            pending.events.insert(Event::Overrun);
+        }
+        drop(pending);
         self.arrived.notify_one();
     }
 
@@ -143,6 +176,9 @@ impl Inbox {
                 let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(event) = pending.events.pop_first() {
                     return Some(event);
+                }
+                if !pending.changes.is_empty() {
+                    return Some(Event::Bgp(std::mem::take(&mut pending.changes)));
                 }
                 if pending.closed {
                     return None;

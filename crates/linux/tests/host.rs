@@ -288,14 +288,13 @@ impl Batch {
 }
 
 #[tokio::test]
-async fn a_watcher_hears_a_route_of_bgp_come_and_go() {
+async fn a_watcher_hears_what_kind_of_thing_changed() {
     let netns = namespace();
     let kernel = Kernel::open_in(&netns.path()).await.unwrap();
     let mut events = kernel.watch().await.unwrap();
     for (command, expected) in [
-        ("route add 10.9.0.0/16 via 192.0.2.7 proto bgp", Event::Routes { bgp: true }),
-        ("route del 10.9.0.0/16 via 192.0.2.7 proto bgp", Event::Routes { bgp: true }),
         ("rule add fwmark 3 lookup 3", Event::Rules),
+        ("route add 10.9.0.0/16 via 192.0.2.7", Event::Routes),
         ("link set left mtu 1400", Event::Links),
         ("address add 192.0.2.77/24 dev left", Event::Addresses),
     ] {
@@ -303,13 +302,49 @@ async fn a_watcher_hears_a_route_of_bgp_come_and_go() {
         let heard = async { while events.next().await.expect("the stream does not end") != expected {} };
         tokio::time::timeout(Duration::from_secs(10), heard).await.unwrap_or_else(|_| panic!("{command}"));
     }
-    let heard = tokio::time::timeout(Duration::from_millis(50), async {
-        loop {
-            let event = events.next().await;
-            assert_ne!(event, Some(Event::Routes { bgp: true }), "nothing of BGP happened");
+}
+
+/// Whoever follows the changes of BGP's routes knows what another look would show.
+#[tokio::test]
+async fn changes_of_bgp_routes_add_up_to_what_is_there() {
+    let netns = namespace();
+    let kernel = Kernel::open_in(&netns.path()).await.unwrap();
+    let mut events = kernel.watch().await.unwrap();
+    let mut followed = kernel.bgp_table().await.unwrap();
+    for command in [
+        "route add 10.9.0.0/16 via 192.0.2.7 proto bgp",
+        "route add 10.8.0.0/16 proto bgp nexthop via 192.0.2.7 nexthop via 192.0.2.8",
+        "route replace 10.9.0.0/16 via 192.0.2.8 proto bgp",
+        "route add 10.9.0.0/16 via 192.0.2.9 proto bgp metric 50",
+        "-6 route add 2001:db8:9::/48 via fe80::7 dev left proto bgp",
+        "-6 route replace 2001:db8:9::/48 via fe80::8 dev left proto bgp",
+        "-6 route append 2001:db8:9::/48 via fe80::9 dev left proto bgp",
+        "-6 route del 2001:db8:9::/48 via fe80::8 dev left proto bgp",
+        "route del 10.9.0.0/16 via 192.0.2.8 proto bgp",
+        "route del 10.8.0.0/16 proto bgp",
+        "route add 10.7.0.0/16 via 192.0.2.7 proto bgp table 1001",
+        "-6 route del 2001:db8:9::/48 proto bgp",
+    ] {
+        netns.ip(&command.split(' ').collect::<Vec<_>>());
+        let changes = async {
+            loop {
+                if let Event::Bgp(changes) = events.next().await.expect("the stream does not end") {
+                    return changes;
+                }
+            }
+        };
+        let changes = tokio::time::timeout(Duration::from_secs(10), changes).await;
+        let links = kernel.links().await.unwrap();
+        let names = underlay_linux::observe::names_by_number(&links);
+        for change in changes.unwrap_or_else(|_| panic!("{command}")) {
+            if followed.apply(&change, &names).is_err() {
+                followed = kernel.bgp_table().await.unwrap();
+            }
         }
-    });
-    assert!(heard.await.is_err());
+        let look = kernel.bgp_table().await.unwrap();
+        assert_eq!(followed.differences(&look), [], "{command}: {followed:?}, {look:?}");
+    }
+    assert_eq!(followed.len(), 2, "{followed:?}");
 }
 
 #[tokio::test]

@@ -100,6 +100,11 @@ impl SubnetRange {
         self.net
     }
 
+    /// The length of the subnets it is cut into.
+    pub fn length(&self) -> u8 {
+        self.length
+    }
+
     fn holds(&self, subnet: &IpNet) -> bool {
         subnet.prefix_len() == self.length && self.net.contains(subnet)
     }

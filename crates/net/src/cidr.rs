@@ -37,6 +37,14 @@ impl Family {
         }
     }
 
+    /// The prefix of all addresses.
+    pub fn everything(self) -> IpNet {
+        match self {
+            Self::V4 => Ipv4Net::default().into(),
+            Self::V6 => Ipv6Net::default().into(),
+        }
+    }
+
     /// `ip4` or `ip6`, as in OVN matches.
     pub fn ovn(self) -> &'static str {
         match self {

@@ -64,7 +64,7 @@ fn ours(have: &Replica) -> BTreeMap<Uuid, RowId> {
     let mut ours = BTreeMap::new();
     let tables = Table::NORTHBOUND.into_iter().chain(Table::SOUTHBOUND);
     for table in tables.filter(|table| table.natural_key().is_none()) {
-        for record in records(have, table) {
+        for record in marked_records(have, table) {
             if let Some(id) = mark(record) {
                 ours.insert(record.uuid(), RowId::new(table, id));
             }
@@ -77,10 +77,8 @@ fn ours(have: &Replica) -> BTreeMap<Uuid, RowId> {
 /// A MAC binding has no room for a mark: it is ours when its port is. (Rows that something else must refer to, like the
 /// end of a tunnel, go with whatever refers to them.)
 fn bindings_of_our_ports(have: &Replica) -> BTreeMap<Uuid, RowId> {
-    let ports: BTreeSet<&Datum> = records(have, Table::LogicalRouterPort)
-        .filter(|record| mark(record).is_some())
-        .filter_map(|record| record.get("name"))
-        .collect();
+    let ports: BTreeSet<&Datum> =
+        marked_records(have, Table::LogicalRouterPort).filter_map(|record| record.get("name")).collect();
     records(have, Table::StaticMacBinding)
         .filter(|record| record.get("logical_port").is_some_and(|port| ports.contains(port)))
         .map(|record| (record.uuid(), RowId::new(Table::StaticMacBinding, record.uuid().to_string())))
@@ -89,6 +87,11 @@ fn bindings_of_our_ports(have: &Replica) -> BTreeMap<Uuid, RowId> {
 
 fn records(have: &Replica, table: Table) -> impl Iterator<Item = &Record> {
     have.table(table.name()).into_iter().flat_map(underlay_ovsdb::Table::iter)
+}
+
+/// Rows that carry our mark. There may be very many others.
+fn marked_records(have: &Replica, table: Table) -> impl Iterator<Item = &Record> {
+    have.table(table.name()).into_iter().flat_map(|table| table.with_key("external_ids", ROW_MARK))
 }
 
 fn mark(record: &Record) -> Option<String> {
@@ -179,13 +182,16 @@ impl Differ<'_> {
             }
         }
         let wanted: BTreeSet<Atom> = ids.iter().filter_map(|id| self.places.get(id)).map(atom).collect();
-        let members: BTreeSet<Atom> = match record.get(column) {
-            Some(Datum::Set(set)) => set.as_slice().iter().cloned().collect(),
-            _ => BTreeSet::new(),
+        // In order, and maybe very many.
+        let members: &[Atom] = match record.get(column) {
+            Some(Datum::Set(set)) => set.as_slice(),
+            _ => &[],
         };
         let is_ours = |atom: &Atom| matches!(atom, Atom::Uuid(uuid) if self.ours.contains_key(uuid));
-        let joining: Vec<Atom> = wanted.difference(&members).cloned().collect();
-        let leaving: Vec<Atom> = members.difference(&wanted).filter(|atom| is_ours(atom)).cloned().collect();
+        let joining = wanted.iter().filter(|atom| members.binary_search(atom).is_err());
+        let joining: Vec<Atom> = joining.cloned().collect();
+        let leaving = members.iter().filter(|atom| is_ours(atom) && !wanted.contains(atom));
+        let leaving: Vec<Atom> = leaving.cloned().collect();
         let mut mutations = Vec::new();
         if !leaving.is_empty() {
             mutations.push(Mutation::delete(column, Datum::set(leaving)));

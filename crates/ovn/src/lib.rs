@@ -5,6 +5,7 @@
 //! others use too only our own members come and go.
 
 pub mod diff;
+pub mod imports;
 mod observe;
 pub mod sync;
 

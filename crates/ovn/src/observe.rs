@@ -1,7 +1,7 @@
 //! What we look at: every table we may write to, found by our mark.
 
 use underlay_desired::ovn::Table;
-use underlay_desired::owner::ROW_MARK;
+use underlay_desired::owner::{IMPORT_MARK, ROW_MARK};
 use underlay_ovsdb::{Index, Selection};
 
 /// All of the northbound database that a plan can name. Columns that this OVN does not have are left out by the client.
@@ -21,7 +21,13 @@ fn selection(tables: &[Table]) -> Selection {
             Some([first, ..]) => Index::column(first),
             _ => Index::map_key("external_ids", ROW_MARK),
         };
-        selection.all_columns_but(name, written_by_ovn(*table)).index(name, index)
+        let selection = selection.all_columns_but(name, written_by_ovn(*table)).index(name, index);
+        match table {
+            Table::LogicalRouterStaticRoute => {
+                selection.index(name, Index::map_key("external_ids", IMPORT_MARK))
+            }
+            _ => selection,
+        }
     })
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use underlay_desired::ovn::{Row, RowId, Rows, Table};
 use underlay_desired::{ObjectRef, Why};
+use underlay_ovn::imports::{self, Place, Wanted};
 use underlay_ovn::{Difference, northbound, sync};
 use underlay_ovsdb::{Client, Config, open};
 use underlay_testkit::{OutputExt, OvsdbServer, Schema};
@@ -159,4 +160,53 @@ fn foreign(server: &OvsdbServer) -> String {
         text += &server.ctl(&["list", "Logical_Switch_Port", port]).ok();
     }
     text
+}
+
+/// Learned routes and everything else of a router are made by different hands, and neither touches the other's.
+#[tokio::test]
+async fn learned_routes_come_and_go_beside_the_planned_ones() {
+    let server = OvsdbServer::start(Schema::OvnNorthbound);
+    let client = client(&server).await;
+    sync(&client, &network(&[])).await.unwrap();
+    let wanted = |destination: &str, gateways: &[&str]| Wanted {
+        place: Place { router: "ovn_cluster_router".to_owned(), destination: destination.parse().unwrap() },
+        port: "rtos-n1".to_owned(),
+        gateways: gateways.iter().map(|gateway| gateway.parse().unwrap()).collect(),
+    };
+    let write = async |wanted: &[Wanted]| {
+        let transaction = imports::difference(wanted, &client.loaded().await.unwrap());
+        let size = transaction.len();
+        if size > 0 {
+            client.transact(transaction).await.unwrap();
+        }
+        size
+    };
+    let routes = || server.ctl(&["lr-route-list", "ovn_cluster_router"]).ok();
+    let both = [wanted("10.1.0.0/16", &["192.0.2.1", "192.0.2.2"]), wanted("10.2.0.0/16", &["192.0.2.1"])];
+    assert!(write(&both).await > 0);
+    assert_eq!(write(&both).await, 0, "nothing is written twice");
+    assert!(sync(&client, &network(&[])).await.unwrap().is_empty(), "the planned rows are as they were");
+    let text = routes();
+    assert!(
+        text.contains("192.0.2.2") && text.contains("0.0.0.0/0") && text.contains("10.2.0.0/16"),
+        "{text}"
+    );
+
+    write(&[wanted("10.1.0.0/16", &["192.0.2.2"]), wanted("10.2.0.0/16", &[])]).await;
+    let text = routes();
+    assert!(
+        !text.contains("192.0.2.1") && !text.contains("10.2.0.0/16") && text.contains("0.0.0.0/0"),
+        "{text}"
+    );
+    let replica = client.loaded().await.unwrap();
+    assert_eq!(imports::places(&replica), [both[0].place.clone()].into());
+    assert_eq!(
+        write(&[Wanted {
+            place: Place { router: "GR_x".to_owned(), ..both[0].place.clone() },
+            ..both[0].clone()
+        }])
+        .await,
+        0,
+        "there is no such router yet"
+    );
 }

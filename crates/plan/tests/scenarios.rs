@@ -1,4 +1,5 @@
-//! The scenarios: `world/*.yaml` is what there is, `want/objects.yaml` what the cluster manager makes of it.
+//! The scenarios: `world/*.yaml` is what there is, `settings.yaml` what the cluster was started with, `want/objects.yaml`
+//! what the cluster manager makes of it.
 //!
 //! `BLESS=1` writes what is wanted anew, for those who changed it on purpose.
 #![allow(clippy::unwrap_used)]
@@ -27,6 +28,12 @@ fn scenarios() -> Vec<PathBuf> {
     scenarios.sort();
     assert!(!scenarios.is_empty(), "no scenarios in {}", folder.display());
     scenarios
+}
+
+/// The settings of a scenario's cluster: the usual ones, unless it says otherwise.
+fn settings(scenario: &Path) -> Settings {
+    let text = fs::read_to_string(scenario.join("settings.yaml")).ok();
+    text.map(|text| serde_saphyr::from_str(&text).unwrap()).unwrap_or_default()
 }
 
 /// The world of a scenario, whatever the order of its files.
@@ -74,6 +81,9 @@ fn objects(plan: &ClusterPlan) -> String {
             step => document(&mut text, why.as_ref(), &serde_json::to_value(step).unwrap()),
         }
     }
+    for generated in plan.advertisements.values() {
+        document(&mut text, Some(&generated.why), &serde_json::to_value(&generated.object).unwrap());
+    }
     for generated in plan.frr_configurations.values() {
         document(&mut text, Some(&generated.why), &serde_json::to_value(&generated.object).unwrap());
     }
@@ -104,6 +114,9 @@ fn objects(plan: &ClusterPlan) -> String {
 fn network(object: &ObjectRef, told: &Told) -> Value {
     let amend = told.amend.as_ref().map(|amend| amend.annotations.clone()).unwrap_or_default();
     let mut metadata = json!({ "name": object.name, "annotations": amend });
+    if let Some(labels) = told.amend.as_ref().map(|amend| &amend.labels).filter(|labels| !labels.is_empty()) {
+        metadata["labels"] = json!(labels);
+    }
     if let Some(namespace) = &object.namespace {
         metadata["namespace"] = json!(namespace);
     }
@@ -134,7 +147,7 @@ fn document(text: &mut String, why: Option<&Why>, object: &Value) {
 #[test]
 fn every_scenario_gives_what_is_wanted() {
     for scenario in scenarios() {
-        let seen = objects(&plan(&world(&scenario), &Settings::default()));
+        let seen = objects(&plan(&world(&scenario), &settings(&scenario)));
         let path = scenario.join("want/objects.yaml");
         if std::env::var_os("BLESS").is_some() {
             fs::write(&path, &seen).unwrap();
@@ -151,6 +164,7 @@ fn hold(world: &mut World, object: &ObjectRef, told: &Told) {
     let definition = std::sync::Arc::make_mut(definitions.next().unwrap());
     let amend = told.amend.as_ref().unwrap();
     definition.protected = amend.protected;
+    amend.relabel(definition);
     definition.id = amend.annotations[NetworkId::KEY].as_deref().map(|text| NetworkId::parse(text).unwrap());
 }
 
@@ -159,7 +173,7 @@ fn hold(world: &mut World, object: &ObjectRef, told: &Told) {
 fn every_scenario_comes_to_rest() {
     for scenario in scenarios() {
         let mut world = world(&scenario);
-        let first = plan(&world, &Settings::default());
+        let first = plan(&world, &settings(&scenario));
         for (name, given) in &first.nodes {
             given.record(name, &mut world);
         }
@@ -171,10 +185,13 @@ fn every_scenario_comes_to_rest() {
         for (object, told) in &first.networks {
             hold(&mut world, object, told);
         }
+        for generated in first.advertisements.values() {
+            put::<RouteAdvertisements>(&mut world, serde_json::to_value(&generated.object).unwrap());
+        }
         for generated in first.frr_configurations.values() {
             put::<FRRConfiguration>(&mut world, serde_json::to_value(&generated.object).unwrap());
         }
-        let second = plan(&world, &Settings::default());
+        let second = plan(&world, &settings(&scenario));
         assert!(second.nodes.is_empty(), "{}: {:?}", scenario.display(), second.nodes);
         assert!(second.attachments.is_empty(), "{}: {:?}", scenario.display(), second.attachments);
         for (object, told) in &second.networks {
@@ -182,6 +199,7 @@ fn every_scenario_comes_to_rest() {
             assert_eq!(told.outcomes, first.networks[object].outcomes, "{}: {object}", scenario.display());
         }
         assert_eq!(second.frr_configurations, first.frr_configurations, "{}", scenario.display());
+        assert_eq!(second.advertisements, first.advertisements, "{}", scenario.display());
         assert_eq!(second.verdicts, first.verdicts, "{}", scenario.display());
     }
 }

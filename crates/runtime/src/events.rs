@@ -1,4 +1,4 @@
-//! Events on users' objects: what went wrong and what was done, where `kubectl describe` shows it.
+//! Events on users' objects: what went wrong, what is well again and what was done, where `kubectl describe` shows it.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -23,12 +23,22 @@ impl Events {
 
     /// Something is wrong with an object. `action` is what was attempted, in one word.
     pub async fn warn(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
-        let event = event(EventType::Warning, action, reason, note);
-        self.publish(&event, object).await;
+        self.publish(&event(EventType::Warning, action, reason, note), object).await;
+    }
+
+    /// Something is well with an object, and was not before.
+    pub async fn tell(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
+        self.publish(&event(EventType::Normal, action, reason, note), object).await;
     }
 
     /// Something was done to an object and another one that the owner wants to know.
-    pub async fn tell(&self, object: &ObjectReference, other: ObjectReference, reason: &str, note: &str) {
+    pub async fn tell_of_both(
+        &self,
+        object: &ObjectReference,
+        other: ObjectReference,
+        reason: &str,
+        note: &str,
+    ) {
         let event = Event { secondary: Some(other), ..event(EventType::Normal, reason, reason, note) };
         self.publish(&event, object).await;
     }

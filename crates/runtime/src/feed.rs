@@ -4,6 +4,8 @@
 //! out; it does not end the watch. A list takes effect as a whole, when its last page is there: what has gone while
 //! nobody watched then leaves the world too.
 
+mod secrets;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -22,6 +24,7 @@ use underlay_world::{Key, Kind, World};
 use crate::fault::text;
 pub use crate::fault::text_with_sources;
 use crate::pace::Pace;
+pub use secrets::secrets;
 
 /// Objects of one page of a list: large lists must not be in memory at once.
 const PAGE: u32 = 500;

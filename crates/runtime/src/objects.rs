@@ -209,8 +209,8 @@ impl Writer {
         }
     }
 
-    /// Makes the very object with this uid stay until we let it go, or lets it go, and sets annotations. Whatever else
-    /// holds it is left alone: the list is read first, and written only if it is still that one. Returns the object,
+    /// Makes the very object with this uid stay until we let it go, or lets it go, and sets annotations and labels.
+    /// Whatever else holds it is left alone: the list is read first, and written only if it is still that one. Returns the object,
     /// unless there was nothing to do or it is gone.
     pub async fn hold<K: Written>(
         &self,
@@ -338,6 +338,8 @@ pub struct Hold<'a> {
     pub held: bool,
     /// Annotations to set, and (nothing) to remove.
     pub annotations: &'a BTreeMap<String, Option<String>>,
+    /// Labels to set, and (nothing) to remove.
+    pub labels: &'a BTreeMap<String, Option<String>>,
 }
 
 /// The patch that holds an object or lets it go; nothing if that is so, or if another one is meant.
@@ -348,9 +350,14 @@ fn hold_patch(have: &ObjectMeta, uid: &str, hold: &Hold<'_>) -> Option<Value> {
     let old: Vec<&str> = have.finalizers.iter().flatten().map(String::as_str).collect();
     let others = old.iter().copied().filter(|finalizer| *finalizer != hold.finalizer);
     let new: Vec<&str> = others.chain(hold.held.then_some(hold.finalizer)).collect();
-    let value = |key: &String| have.annotations.as_ref().and_then(|annotations| annotations.get(key));
-    let annotated = hold.annotations.iter().all(|(key, wanted)| value(key) == wanted.as_ref());
-    if new.len() == old.len() && annotated {
+    let none = BTreeMap::new();
+    let says = |have: &Option<BTreeMap<String, String>>, want: &BTreeMap<String, Option<String>>| {
+        let have = have.as_ref().unwrap_or(&none);
+        want.iter().all(|(key, wanted)| have.get(key) == wanted.as_ref())
+    };
+    let annotated = says(&have.annotations, hold.annotations);
+    let labelled = says(&have.labels, hold.labels);
+    if new.len() == old.len() && annotated && labelled {
         return None;
     }
     let mut metadata = json!({ "uid": uid, "resourceVersion": have.resource_version });
@@ -359,6 +366,9 @@ fn hold_patch(have: &ObjectMeta, uid: &str, hold: &Hold<'_>) -> Option<Value> {
     }
     if !annotated {
         metadata["annotations"] = json!(hold.annotations);
+    }
+    if !labelled {
+        metadata["labels"] = json!(hold.labels);
     }
     Some(json!({ "metadata": metadata }))
 }
@@ -453,7 +463,7 @@ mod tests {
             ..ObjectMeta::default()
         };
         let none = BTreeMap::new();
-        let hold = |held| Hold { finalizer: "ours", held, annotations: &none };
+        let hold = |held| Hold { finalizer: "ours", held, annotations: &none, labels: &none };
         let patch = |finalizers: &[&str]| {
             Some(json!({ "metadata": { "uid": "u", "resourceVersion": "7", "finalizers": finalizers } }))
         };
@@ -464,6 +474,9 @@ mod tests {
         let said = BTreeMap::from([("a".to_owned(), Some("1".to_owned()))]);
         let with = Hold { annotations: &said, ..hold(true) };
         let want = json!({ "metadata": { "uid": "u", "resourceVersion": "7", "annotations": { "a": "1" } } });
+        assert_eq!(hold_patch(&have(&["ours"]), "u", &with), Some(want));
+        let with = Hold { labels: &said, ..hold(true) };
+        let want = json!({ "metadata": { "uid": "u", "resourceVersion": "7", "labels": { "a": "1" } } });
         assert_eq!(hold_patch(&have(&["ours"]), "u", &with), Some(want));
     }
 }

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
+use underlay_world::settings::NoOverlay;
 use underlay_world::{Local, Settings};
 
 /// The port that agents listen on unless told otherwise.
@@ -66,6 +67,8 @@ pub struct AgentReport {
     pub node: String,
     /// What the node waits for before it can carry pods.
     pub waiting: Option<String>,
+    /// How the default network's packets travel without overlay, if they do.
+    pub no_overlay: Option<NoOverlay>,
     /// How far each edge is, by name.
     pub edges: BTreeMap<String, EdgeReport>,
     /// What is planned; nothing while the node waits for its first plan.
@@ -130,6 +133,12 @@ pub struct PlanReport {
 pub struct NetworkReport {
     /// The node's subnets of it.
     pub subnets: Vec<IpNet>,
+    /// Whether they are told to BGP peers, and so its pods show their own addresses.
+    pub advertised: bool,
+    /// How many routes BGP brought it.
+    pub learned: usize,
+    /// How many of them are in OVN.
+    pub imported: usize,
     /// How many pods of the node are in it.
     pub pods: usize,
     /// What it waits for; nothing if the node carries it.

@@ -6,6 +6,7 @@
 //! starts ends with the test, and at the latest with the test's process, however that ends.
 
 mod api_server;
+mod frr;
 mod lab;
 mod netns;
 mod output;
@@ -18,6 +19,7 @@ mod traces;
 mod wait;
 
 pub use api_server::ApiServer;
+pub use frr::FrrHost;
 pub use lab::{LabUnderTest, turn};
 pub use netns::Netns;
 pub use output::OutputExt;

@@ -13,7 +13,7 @@ use underlay_api::{
 
 use crate::{
     AnyAttachment, AnySlice, Attached, Attachment, Definition, EgressIp, EndpointSlice, Key, Nad, Namespace,
-    Node, Pod, Service, Session, Slice, Speaker, World,
+    Node, Pod, Secret, Service, Session, Slice, Speaker, World,
 };
 
 /// A kind of object.
@@ -131,6 +131,7 @@ kind!(FRRConfiguration, Arc<FRRConfiguration>, "FRRConfiguration", frr_configura
 });
 kind!(FRRNodeState, Speaker, "FRRNodeState", speakers, Speaker::read);
 kind!(BGPSessionState, Session, "BGPSessionState", sessions, Session::read);
+kind!(core::v1::Secret, Secret, "Secret", secrets, |secret| Some(Secret::read(secret)));
 
 /// Field ownership is the larger part of many objects, and nobody reads it here.
 fn without_bookkeeping<K: kube::Resource>(mut object: K) -> K {

@@ -14,6 +14,7 @@ pub mod nad;
 pub mod namespace;
 pub mod node;
 pub mod pod;
+pub mod secret;
 pub mod select;
 pub mod service;
 pub mod settings;
@@ -36,6 +37,7 @@ pub use nad::Nad;
 pub use namespace::Namespace;
 pub use node::Node;
 pub use pod::{Pod, PodState};
+pub use secret::Secret;
 pub use service::{Endpoint, EndpointSlice, Service};
 pub use settings::Settings;
 pub use slice::{AnySlice, Slice};
@@ -121,6 +123,8 @@ pub struct World {
     pub speakers: BTreeMap<Key, Speaker>,
     /// BGP sessions.
     pub sessions: BTreeMap<Key, Session>,
+    /// Secrets that somebody asked for and that were looked at, also those that are not there.
+    pub secrets: BTreeMap<Key, Secret>,
 }
 
 impl World {

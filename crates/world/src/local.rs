@@ -1,4 +1,5 @@
-//! What a node sees of itself: its switch, its addresses, and the routes that BGP brought.
+//! What a node sees of itself: its switch and its addresses. Of the routes that BGP brought there may be very many; they
+//! are not in here, and no plan is made from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use underlay_net::Mac;
 
 use crate::Key;
 
-/// A node from within. Written down, it is without what is large and changes all the time: routes, and addresses of pods.
+/// A node from within. Written down, it is without what is large and changes all the time: addresses of pods.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Local {
@@ -25,9 +26,6 @@ pub struct Local {
     pub has_vrf: bool,
     /// Gateways of the node's default routes out of the bridge.
     pub next_hops: Vec<IpAddr>,
-    /// Routes that BGP brought.
-    #[serde(skip)]
-    pub learned: Vec<LearnedRoute>,
     /// Addresses that were given to pods and may not be recorded yet.
     #[serde(skip)]
     pub assigned: BTreeMap<Key, Assigned>,
@@ -51,17 +49,6 @@ pub struct Bridge {
     pub patches: BTreeMap<String, u32>,
     /// Whether its datapath can compare a packet with the size of the next hop.
     pub checks_size: bool,
-}
-
-/// A route that BGP brought.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LearnedRoute {
-    /// The kernel's table it is in.
-    pub table: u32,
-    /// Where to.
-    pub destination: IpNet,
-    /// Through whom: gateway and link.
-    pub next_hops: BTreeSet<(IpAddr, String)>,
 }
 
 /// What a pod was given.

@@ -10,6 +10,7 @@ use underlay_api::annotations::{
     Annotation, ChassisId, EncapIps, Gateway, HostCidrs, L3Gateway, NodeId, NodeSubnets, PrimaryAddresses,
     TransitAddresses,
 };
+use underlay_net::Family;
 
 use crate::Version;
 
@@ -35,6 +36,8 @@ pub struct Node {
     pub addresses: BTreeSet<IpAddr>,
     /// Whether its kubelet says that it is ready.
     pub ready: bool,
+    /// The first of them of each family: the one that others speak to.
+    pub internal: Vec<IpAddr>,
     /// Its number.
     pub id: Option<NodeId>,
     /// Its subnets, by network.
@@ -79,7 +82,7 @@ impl Node {
         let chassis = annotation!(ChassisId).map(|ChassisId(name)| name);
         let encap = annotation!(EncapIps).unwrap_or_default().0;
         let mut conditions = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let status = object.status.iter().flat_map(|status| status.addresses.iter().flatten());
+        let addresses = addresses(object);
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
@@ -93,10 +96,8 @@ impl Node {
                 .filter(|(key, _)| key.starts_with(ANNOTATIONS))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
-            addresses: status
-                .filter(|address| address.type_ == "InternalIP")
-                .filter_map(|address| address.address.parse().ok())
-                .collect(),
+            internal: first_of_each(&addresses),
+            addresses: addresses.into_iter().collect(),
             ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
             id,
             subnets,
@@ -113,5 +114,44 @@ impl Node {
     /// Its subnets in a network.
     pub fn subnets_in(&self, network: &str) -> &[IpNet] {
         self.subnets.0.get(network).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Addresses by which the cluster knows a node, in the order in which the node told them.
+fn addresses(object: &v1::Node) -> Vec<IpAddr> {
+    let status = object.status.iter().flat_map(|status| status.addresses.iter().flatten());
+    status
+        .filter(|address| address.type_ == "InternalIP")
+        .filter_map(|address| address.address.parse().ok())
+        .collect()
+}
+
+fn first_of_each(addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let first = |family| addresses.iter().copied().find(|address| Family::of(*address) == family);
+    Family::ALL.into_iter().filter_map(first).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn others_speak_to_the_first_address_of_each_family() {
+        let address = |kind: &str, text: &str| json!({ "type": kind, "address": text });
+        let addresses = [
+            address("Hostname", "n1"),
+            address("ExternalIP", "192.0.2.1"),
+            address("InternalIP", "fd00::9"),
+            address("InternalIP", "172.18.0.9"),
+            address("InternalIP", "172.18.0.2"),
+            address("InternalIP", "not an address"),
+        ];
+        let object = json!({ "metadata": { "name": "n1" }, "status": { "addresses": addresses } });
+        let node = Node::read(&serde_json::from_value(object).unwrap());
+        let internal = ["172.18.0.9", "fd00::9"].map(|text| text.parse::<IpAddr>().unwrap());
+        assert_eq!(node.internal, internal);
+        assert_eq!(node.addresses.len(), 3);
     }
 }

@@ -32,6 +32,8 @@ pub struct Settings {
     pub managed: ManagedBgp,
     /// What keeps advertised networks apart.
     pub isolation: Isolation,
+    /// How many learned routes a network takes: somebody may tell the whole world.
+    pub imported_routes_limit: usize,
 }
 
 /// The default network without overlay.
@@ -142,11 +144,21 @@ impl Default for Settings {
             no_overlay: None,
             managed: ManagedBgp::default(),
             isolation: Isolation::default(),
+            imported_routes_limit: 120_000,
         }
     }
 }
 
+/// What a tunnel takes of every packet at most, rounded up.
+const TUNNEL: u32 = 100;
+
 impl Settings {
+    /// Largest packet of a pod in a network with tunnels that does not say which. Where the default network has none,
+    /// its own packets are as large as the links between nodes carry, and those of others must be smaller.
+    pub fn mtu_in_tunnels(&self) -> u32 {
+        if self.no_overlay.is_some() { self.mtu.saturating_sub(TUNNEL) } else { self.mtu }
+    }
+
     /// Families that pods have, IPv4 first.
     pub fn families(&self) -> impl Iterator<Item = Family> {
         Family::ALL.into_iter().filter(|family| self.cluster_nets(*family).next().is_some())

@@ -1,7 +1,11 @@
 //! BGP: FRRConfigurations that select the node become FRR's configuration; how its sessions fare is told in objects.
 
+mod refusals;
 mod states;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,24 +13,38 @@ use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::time::MissedTickBehavior;
 use tracing::warn;
-use underlay_desired::frr::Config;
 use underlay_frr::state::ESTABLISHED;
-use underlay_frr::{Frr, Session, SessionReader};
+use underlay_frr::{Frr, Session, SessionReader, SyncError};
 use underlay_plan::node::frr::{Conflict, Merged};
 use underlay_runtime::edge::{Edge, EdgeMetrics, EdgeState, Publisher, Report};
 use underlay_runtime::feed::text_with_sources;
 use underlay_runtime::objects::Writer;
+use underlay_world::Key;
 
+use crate::args::Speaker as Who;
+use refusals::Refusals;
 use states::{Told, redacted};
 
 /// How often sessions are looked at. FRR tells nobody when one changes, and a look costs next to nothing.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(250);
 
 /// The node's speaker.
 pub struct Speaker {
-    config: Publisher<Config>,
-    conflicts: watch::Sender<Vec<Conflict>>,
+    merged: Publisher<Merged>,
+    secrets: watch::Sender<BTreeSet<Key>>,
     state: watch::Receiver<EdgeState>,
+}
+
+/// Whose speaker it is, and where it tells how it fares.
+pub struct Place<'a> {
+    /// The node.
+    pub node: &'a str,
+    /// Namespace of the states of sessions.
+    pub namespace: &'a str,
+    /// The API server.
+    pub api: Client,
+    /// Writes to it.
+    pub writer: Writer,
 }
 
 /// What became of a configuration.
@@ -38,38 +56,50 @@ struct Applied {
     running: String,
     /// Neighbours that wait for their session before BFD watches them.
     waiting: usize,
+    /// What has no part in the configuration.
+    conflicts: Vec<Conflict>,
 }
 
 impl Speaker {
-    /// Starts it. It waits for its first configuration.
-    pub fn start(node: &str, namespace: &str, api: Client, writer: Writer, metrics: &EdgeMetrics) -> Self {
-        let config = Publisher::default();
-        let (conflicts, conflicts_seen) = watch::channel(Vec::new());
+    /// Starts it. It waits for its first configuration. Where frr-k8s does the work there is nothing to start: FRR, its
+    /// file, its states and the secrets are none of ours then.
+    pub fn start(who: Who, place: Place<'_>, frr: Frr, metrics: &EdgeMetrics) -> Option<Self> {
+        if who == Who::FrrK8s {
+            return None;
+        }
+        let merged = Publisher::default();
         let (applied, applied_seen) = watch::channel(Applied::default());
-        let edge = Edge::new("frr", config.plans(), metrics).resync(Duration::from_mins(1));
+        let edge = Edge::new("frr", merged.plans(), metrics).resync(Duration::from_mins(1));
         let (state, waker) = (edge.state(), edge.waker());
-        tokio::spawn(edge.run(async move |config: Arc<Config>| apply(&config, &applied).await));
+        let reader = SessionReader::new(&frr.sockets);
+        let mut refusals = Refusals::default();
+        tokio::spawn(
+            edge.run(async move |merged: Arc<Merged>| apply(&frr, &merged, &mut refusals, &applied).await),
+        );
 
         let told = Publisher::default();
-        states::start(node, namespace, api, writer, told.plans(), metrics);
-        let node = node.to_owned();
-        tokio::spawn(look(node, told, conflicts_seen, applied_seen, config.plans(), waker));
-        Self { config, conflicts, state }
+        let node = place.node.to_owned();
+        states::start(place, told.plans(), metrics);
+        tokio::spawn(look(node, reader, told, applied_seen, merged.plans(), waker));
+        Some(Self { merged, secrets: watch::Sender::default(), state })
     }
 
-    /// Hands over what the node's configurations come to.
+    /// Secrets with passwords of neighbours.
+    pub fn secrets(&self) -> watch::Receiver<BTreeSet<Key>> {
+        self.secrets.subscribe()
+    }
+
+    /// Hands over what the node's configurations come to. As long as a password is not known that belongs to it, FRR goes
+    /// on with what it has.
     pub fn publish(&self, merged: Merged) {
-        self.conflicts.send_if_modified(|conflicts| {
-            if *conflicts == merged.conflicts {
-                return false;
-            }
-            for Conflict { object, field, reason } in &merged.conflicts {
-                warn!(%object, field, reason, "left out of FRR's configuration");
-            }
-            *conflicts = merged.conflicts;
-            true
+        self.secrets.send_if_modified(|secrets| {
+            let changed = *secrets != merged.secrets;
+            secrets.clone_from(&merged.secrets);
+            changed
         });
-        self.config.publish(merged.config);
+        if merged.unread.is_empty() {
+            self.merged.publish(merged);
+        }
     }
 
     /// How far it is.
@@ -78,13 +108,23 @@ impl Speaker {
     }
 }
 
-async fn apply(config: &Config, applied: &watch::Sender<Applied>) -> Result<Report, String> {
-    let frr = Frr::default();
-    if *config == Config::default() && !frr.sockets.exists() {
+async fn apply(
+    frr: &Frr,
+    merged: &Merged,
+    refusals: &mut Refusals,
+    applied: &watch::Sender<Applied>,
+) -> Result<Report, String> {
+    if *merged == Merged::default() && !frr.sockets.exists() {
         // A node without FRR, and nobody asks for any.
         return Ok(Report::default());
     }
-    let result = frr.sync(config).await;
+    let mut merged = refusals.leave_out(merged);
+    let result = loop {
+        match frr.sync(&merged.config).await {
+            Err(SyncError::Text { object, reason }) => merged = refusals.add(merged, object, reason),
+            result => break result,
+        }
+    };
     let changes = result.as_ref().map_or(0, |report| report.commands);
     let first = applied.borrow().result.is_empty();
     let running = if changes > 0 || first || result.is_err() {
@@ -101,32 +141,40 @@ async fn apply(config: &Config, applied: &watch::Sender<Applied>) -> Result<Repo
         applied.result = answer;
         applied.waiting = result.as_ref().map_or(0, |report| report.waiting);
         applied.running = running.unwrap_or(old.running.clone());
+        applied.conflicts = told(&old.conflicts, merged.conflicts);
         *applied != old
     });
     result.map(|_| Report { changes }).map_err(|error| text_with_sources(&error))
 }
 
+/// What is left out, told once to those who read logs.
+fn told(old: &[Conflict], conflicts: Vec<Conflict>) -> Vec<Conflict> {
+    for conflict in conflicts.iter().filter(|conflict| !old.contains(conflict)) {
+        let Conflict { object, field, reason } = conflict;
+        warn!(%object, field, reason, "left out of FRR's configuration");
+    }
+    conflicts
+}
+
 /// Looks at the sessions again and again, and hands on what is to be told about them.
 async fn look(
     node: String,
+    mut reader: SessionReader,
     told: Publisher<Told>,
-    mut conflicts: watch::Receiver<Vec<Conflict>>,
     mut applied: watch::Receiver<Applied>,
-    mut config: underlay_runtime::edge::Plans<Config>,
+    mut merged: underlay_runtime::edge::Plans<Merged>,
     frr: Arc<Notify>,
 ) {
-    let mut reader = SessionReader::new(&Frr::default().sockets);
     let mut sessions: Option<Vec<Session>> = Some(Vec::new());
     let mut pause = tokio::time::interval(LOOK);
     pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // Without a configuration FRR is not ours to tell of.
-    if config.wait_for(Option::is_some).await.is_err() {
+    if merged.wait_for(Option::is_some).await.is_err() {
         return;
     }
     loop {
         tokio::select! {
             _ = pause.tick() => {}
-            changed = conflicts.changed() => if changed.is_err() { return },
             changed = applied.changed() => if changed.is_err() { return },
         }
         let now = reader.read().await.ok();
@@ -138,9 +186,7 @@ async fn look(
         if applied.borrow().result.is_empty() {
             continue;
         }
-        let state =
-            Told::new(&node, &conflicts.borrow_and_update(), &applied.borrow_and_update(), now.as_deref());
-        told.publish(state);
+        told.publish(Told::new(&node, &applied.borrow_and_update(), now.as_deref()));
         sessions = now;
     }
 }

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
 use kube::api::ListParams;
-use kube::{Api, Client};
 use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus, SUCCESS};
 use underlay_api::{BGPSessionState, FRRNodeState};
 use underlay_frr::Session;
+use underlay_frr::tree::redact;
 use underlay_net::hash::fnv1a64;
 use underlay_plan::node::frr::Conflict;
 use underlay_runtime::edge::{Edge, EdgeMetrics, Plans, Report};
 use underlay_runtime::feed::text_with_sources;
 use underlay_runtime::objects::{Basis, Writer};
 
-use super::Applied;
+use super::{Applied, Place};
 
 /// Labels of session states, as frr-k8s has them.
 const NODE: &str = "frrk8s.metallb.io/node";
@@ -38,13 +39,9 @@ pub struct Told {
 
 impl Told {
     /// Puts it together. Sessions that cannot be read are told as none.
-    pub(super) fn new(
-        node: &str,
-        conflicts: &[Conflict],
-        applied: &Applied,
-        sessions: Option<&[Session]>,
-    ) -> Self {
-        let conversion = conflicts
+    pub(super) fn new(node: &str, applied: &Applied, sessions: Option<&[Session]>) -> Self {
+        let conversion = applied
+            .conflicts
             .iter()
             .map(|Conflict { object, field, reason }| format!("{object}: {field}: {reason}"))
             .collect::<Vec<_>>()
@@ -74,27 +71,16 @@ fn tell(node: &str, session: &Session) -> (String, BGPSessionStateStatus) {
 
 /// FRR shows passwords in the clear; nobody else does.
 pub(super) fn redacted(config: &str) -> String {
-    let hide = |line: &str| match line.split_once(" password ") {
-        Some((before, _)) => format!("{before} password <hidden>"),
-        None => line.to_owned(),
-    };
-    config.lines().map(hide).collect::<Vec<_>>().join("\n")
+    config.lines().map(redact).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes what is told, and only what is new.
-pub(super) fn start(
-    node: &str,
-    namespace: &str,
-    api: Client,
-    writer: Writer,
-    plans: Plans<Told>,
-    metrics: &EdgeMetrics,
-) {
+pub(super) fn start(place: Place<'_>, plans: Plans<Told>, metrics: &EdgeMetrics) {
     let mut teller = Teller {
-        node: node.to_owned(),
-        nodes: Api::all(api.clone()),
-        sessions: Api::namespaced(api, namespace),
-        writer,
+        node: place.node.to_owned(),
+        nodes: Api::all(place.api.clone()),
+        sessions: Api::namespaced(place.api, place.namespace),
+        writer: place.writer,
         known: None,
         failed: None,
     };
@@ -208,6 +194,6 @@ mod tests {
     #[test]
     fn passwords_are_hidden() {
         let text = "router bgp 1\n neighbor 10.0.0.1 password s3cret word\n exit";
-        assert_eq!(redacted(text), "router bgp 1\n neighbor 10.0.0.1 password <hidden>\n exit");
+        assert_eq!(redacted(text), "router bgp 1\n neighbor 10.0.0.1 password ***\n exit");
     }
 }

@@ -1,10 +1,12 @@
 //! The whole program on a real API server: a cluster comes to life, advertises, makes mistakes and changes its mind.
 #![allow(clippy::unwrap_used)]
 
+mod advertise;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
 mod egress;
+mod fabric;
 mod networks;
 mod slices;
 

@@ -71,7 +71,7 @@ pub fn with_tenant() -> Facts {
         let node = &mut facts.nodes.get_mut(name).unwrap().node;
         node.subnets.0.insert("cluster_udn_blue".to_owned(), subnets.clone());
         let plan = report(&mut facts, name).plan.as_mut().unwrap();
-        let told = NetworkReport { subnets, pods: 1, waiting: None };
+        let told = NetworkReport { subnets, pods: 1, ..NetworkReport::default() };
         plan.networks.insert("cluster_udn_blue".to_owned(), told);
     }
     facts

@@ -1,5 +1,6 @@
 //! What changes in the Kubernetes API, besides what the admin writes: attachment definitions, endpoint slices of networks,
-//! annotations of nodes, generated FRRConfigurations, and what is said of networks and advertisements.
+//! annotations of nodes, generated FRRConfigurations and RouteAdvertisements, and what is said of networks and
+//! advertisements.
 
 use std::collections::BTreeMap;
 
@@ -75,8 +76,14 @@ fn items(settled: &Settled) -> Items {
     }
     for (name, verdict) in &settled.verdicts {
         let object = ObjectRef::cluster("RouteAdvertisements", name);
-        let said = conditions(&[verdict.outcome(name, None)]);
-        put(&mut items, &object, json!(said), vec![object.to_string()]);
+        let mut said = conditions(&[verdict.outcome(name, None)]);
+        let mut why = vec![object.to_string()];
+        // Of those that users write, they know what is in them.
+        if let Some(generated) = settled.advertisements.get(&Key::cluster(name)) {
+            said.insert("spec".to_owned(), json!(generated.object.spec));
+            why = names(&generated.why);
+        }
+        put(&mut items, &object, json!(said), why);
     }
     items
 }

@@ -9,12 +9,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use underlay_api::annotations::{Annotation, NetworkId};
 use underlay_api::nad::NetworkAttachmentDefinitionSpec;
-use underlay_api::{FRRConfiguration, NetworkAttachmentDefinition};
+use underlay_api::{FRRConfiguration, NetworkAttachmentDefinition, RouteAdvertisements};
 use underlay_desired::ObjectRef;
 use underlay_net::Family;
 use underlay_plan::cluster::advertise::{self, Advertised, is_generated};
 use underlay_plan::cluster::networks::{self, Amend, Step, Told, slices};
-use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, egress, nodes};
+use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, egress, fabric, nodes, transport};
 use underlay_world::slice::Origin;
 use underlay_world::{Attachment, Key, Kind, Settings, Slice, World};
 
@@ -32,6 +32,8 @@ pub struct Settled {
     pub networks: BTreeMap<ObjectRef, Told>,
     /// Generated configurations, with their reasons.
     pub configurations: BTreeMap<Key, Generated>,
+    /// Generated advertisements, with their reasons.
+    pub advertisements: BTreeMap<Key, Generated<RouteAdvertisements>>,
     /// What is said of each RouteAdvertisements.
     pub verdicts: BTreeMap<String, Verdict>,
     /// Who holds egress IPs, and what cannot be.
@@ -45,12 +47,21 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
     let mut numbers = Numbers::default();
     let mut settled = Settled::default();
     for _ in 0..PLANS {
-        let networks = networks::plan(&world, settings, &numbers);
+        let mut networks = networks::plan(&world, settings, &numbers);
         let given = nodes::plan(&world, settings, Some(&networks.parts));
-        let mut busy = !given.given.is_empty() || !networks.attachments.is_empty();
         for (node, given) in &given.given {
             given.record(node, &mut world);
         }
+        networks::record_labels(&networks.told, &mut world);
+        let fabric = fabric::plan(&world, settings, true);
+        let connected = fabric.record(&mut world);
+        let egress_ips = egress::plan(&world, settings);
+        egress::record(&egress_ips, &mut world);
+        let mut advertised = advertise::plan(&world, settings, &networks.numbers);
+        networks::announce(&mut networks.attachments, &world, &advertised.advertisers);
+        let mut busy = connected || !given.given.is_empty() || !networks.attachments.is_empty();
+        busy |= write_configurations(&mut world, &advertised);
+        busy |= egress_ips.values().any(|told| told.news);
         for (object, amend) in
             networks.told.iter().filter_map(|(object, told)| Some((object, told.amend.as_ref()?)))
         {
@@ -65,16 +76,15 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
         for (key, step) in &of_slices {
             mend_slice(&mut world, key, step);
         }
-        let egress_ips = egress::plan(&world, settings);
-        busy |= egress_ips.values().any(|told| told.news);
-        egress::record(&egress_ips, &mut world);
-        let advertised = advertise::plan(&world);
-        busy |= write_configurations(&mut world, &advertised);
         numbers = networks.numbers;
+        let mut told = networks.told;
+        transport::judge(&mut told, &world, settings, Some(&advertised.verdicts));
+        advertised.configurations.extend(fabric.configurations);
         settled = Settled {
             world: World::default(),
-            networks: networks.told,
+            networks: told,
             configurations: advertised.configurations,
+            advertisements: fabric.advertisements,
             verdicts: advertised.verdicts,
             egress_ips,
             problems: given.problems,
@@ -92,6 +102,7 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
 fn carry_out(world: &mut World, object: &ObjectRef, amend: &Amend) {
     if let (true, Some(definition)) = (amend.protected, definition(world, object)) {
         definition.protected = true;
+        amend.relabel(definition);
         let number = amend.annotations.get(NetworkId::KEY).and_then(Option::as_ref);
         definition.id = number.and_then(|text| NetworkId::parse(text).ok()).or(definition.id);
         return;

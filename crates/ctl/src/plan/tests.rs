@@ -7,7 +7,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use underlay_api::annotations::{Annotation, PodNetworks};
 use underlay_plan::node::networks;
-use underlay_world::{Key, Pod, Settings, World};
+use underlay_world::settings::Topology;
+use underlay_world::{Definition, Key, Pod, Settings, World};
 
 use super::alike;
 use super::compare::{Action, Change};
@@ -296,4 +297,29 @@ fn what_is_left_out_as_alike_is_alike() {
         let whole = nodes_planned(&before, &after, false);
         assert_eq!(nodes_planned(&before, &after, true), whole, "{name}");
     }
+}
+
+#[test]
+fn what_the_mesh_is_made_of_is_shown() {
+    let mut settings = Settings::default();
+    settings.managed.topology = Some(Topology::FullMesh);
+    let before = settle::settle(tenants_at_rest(), &settings);
+    let mut blue = network("mesh", "10.77.0.0/16");
+    blue["spec"]["network"]["transport"] = json!("NoOverlay");
+    blue["spec"]["network"]["noOverlay"] = json!({ "outboundSNAT": "Enabled", "routing": "Managed" });
+    let blue = Definition::of_cluster(serde_json::from_value(blue).unwrap());
+    let mut after = before.world.clone();
+    after.cluster_networks.insert(Key::cluster("mesh"), Arc::new(blue));
+    let case = Case { before: before.world, after, settings, ..Case::default() };
+    let outlook = Outlook::new(case, usize::MAX);
+    let made = |kind: &str| {
+        let begin = format!("{kind} ");
+        let named =
+            |change: &&Change| change.name.starts_with(&begin) && change.name.contains("ovnk-managed-");
+        outlook.api.iter().filter(named).collect::<Vec<_>>()
+    };
+    let [advertisement] = made("RouteAdvertisements")[..] else { panic!("{:?}", outlook.api) };
+    assert_eq!(advertisement.after["spec"]["advertisements"], json!(["PodNetwork"]));
+    assert_eq!(advertisement.why, ["ClusterUserDefinedNetwork mesh"]);
+    assert_eq!(made("FRRConfiguration").len(), 1);
 }

@@ -8,6 +8,7 @@ use underlay_api::frr::SUCCESS;
 use underlay_api::route_advertisements::{ACCEPTED, READY};
 use underlay_runtime::report::AgentReport;
 
+use super::default::{self, DefaultRow};
 use super::networks::{self, NetworkRow};
 use crate::cluster::facts::{Agent, ESTABLISHED, Facts, NodeFacts, Readiness};
 use crate::names::some_of;
@@ -18,6 +19,8 @@ use crate::names::some_of;
 pub struct Overview {
     /// Nodes.
     pub nodes: Vec<NodeRow>,
+    /// The default network, if an agent tells of it.
+    pub default_network: Option<DefaultRow>,
     /// Networks of tenants.
     pub networks: Vec<NetworkRow>,
     /// Advertisements.
@@ -74,6 +77,7 @@ pub struct Problem {
 pub fn judge(facts: &Facts) -> Overview {
     let mut overview = Overview {
         nodes: facts.nodes.values().map(|node| node_row(facts, node)).collect(),
+        default_network: default::row(facts),
         networks: facts.networks.iter().map(|network| networks::row(facts, network)).collect(),
         advertisements: facts.advertisements.iter().map(advertisement_row).collect(),
         problems: facts.missing.iter().map(|kind| missing(kind)).collect(),
@@ -88,6 +92,7 @@ pub fn judge(facts: &Facts) -> Overview {
     for node in facts.nodes.values() {
         of_node(facts, node, &mut overview.problems);
     }
+    overview.problems.extend(default::problem(facts));
     overview.problems.extend(networks::problems(facts));
     overview.problems.extend(facts.advertisements.iter().filter_map(of_advertisement));
     overview.problems.extend(facts.of_default_network().filter_map(|object| uncovered(facts, object)));

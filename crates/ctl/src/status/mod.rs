@@ -1,5 +1,6 @@
 //! `kubectl underlay status`: the cluster's network on one screen, and what is wrong with it.
 
+mod default;
 mod judge;
 mod networks;
 mod screen;

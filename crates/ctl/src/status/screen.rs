@@ -17,6 +17,9 @@ const SHOWN: usize = 20;
 /// An overview as tables and a list of problems.
 pub fn text(overview: &Overview) -> String {
     let mut text = format!("{}\n\n", headline(overview));
+    if let Some(row) = &overview.default_network {
+        let _ = writeln!(text, "default network: {}, {}\n", row.transport, verdict(row.well, &row.state));
+    }
     let mut nodes = table(&["NODE", "READY", "ID", "SUBNETS", "AGENT", "ADVERTISED", "SESSIONS"]);
     for node in &overview.nodes {
         nodes.add_row(node_row(node));

@@ -1,5 +1,7 @@
 //! Everything that can be wrong is a problem, and nothing else is.
 
+use underlay_world::settings::{NoOverlay, Routing};
+
 use super::judge::{Overview, judge};
 use crate::cluster::facts::{Agent, Facts, Readiness};
 use crate::cluster::scene::{report, session_is, well, with_tenant};
@@ -12,7 +14,7 @@ fn problems(change: impl FnOnce(&mut Facts)) -> Vec<String> {
 
 #[test]
 fn a_cluster_that_is_well_has_no_problems() {
-    let Overview { nodes, networks, advertisements, problems } = judge(&well());
+    let Overview { nodes, default_network, networks, advertisements, problems } = judge(&well());
     assert_eq!(problems, []);
     assert_eq!(nodes.len(), 2);
     let one = &nodes[0];
@@ -20,6 +22,7 @@ fn a_cluster_that_is_well_has_no_problems() {
     assert_eq!((one.advertised, one.sessions_up, one.sessions), (Some(true), 2, 2));
     assert_eq!(one.subnets, ["10.244.2.0/24", "fd00:10:244:2::/64"]);
     assert_eq!(networks, []);
+    assert_eq!(default_network.map(|row| (row.transport, row.well)), Some(("Geneve", true)));
     assert_eq!((advertisements[0].name.as_str(), advertisements[0].status.as_str()), ("default", "Accepted"));
 }
 
@@ -78,6 +81,26 @@ fn what_is_wrong_with_advertising_is_a_problem() {
         facts.configurations[0].spec.node_selector = only;
     });
     assert_eq!(uncovered, ["RouteAdvertisements default: no FRRConfiguration that it selects is for two"]);
+}
+
+#[test]
+fn a_default_network_without_overlay_needs_somebody_to_advertise_it() {
+    let mut facts = well();
+    for node in ["one", "two"] {
+        let no_overlay = NoOverlay { outbound_snat: true, routing: Routing::Unmanaged };
+        report(&mut facts, node).no_overlay = Some(no_overlay);
+    }
+    let row = judge(&facts).default_network.unwrap();
+    assert_eq!(
+        (row.transport, row.state.as_str()),
+        ("NoOverlay", "advertised by default (routing unmanaged, outbound SNAT enabled)")
+    );
+    facts.advertisements.clear();
+    let overview = judge(&facts);
+    assert!(!overview.default_network.unwrap().well);
+    let [problem] = overview.problems.as_slice() else { panic!("{:?}", overview.problems) };
+    assert_eq!(problem.about, "default network");
+    assert!(problem.what.contains("nobody advertises it"), "{}", problem.what);
 }
 
 #[test]

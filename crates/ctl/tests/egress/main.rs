@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     ("another node gets the label: the address moves there", it_moves_with_the_label),
     ("the holder's agent is started again: nobody notices", an_agent_starts_again),
     ("the holder is cut off: the address moves", it_leaves_a_node_that_is_gone),
+    ("an address of no node's network is advertised by its holder, and by nobody else", it_is_advertised),
     ("without the egress IP all is as before", everything_is_taken_back),
 ];
 
@@ -249,6 +250,53 @@ fn it_leaves_a_node_that_is_gone(lab: &LabUnderTest) {
     is_gone_from(lab, "worker2");
     all_are_seen_as(lab, |_| ADDRESSES);
     is_held_by(lab, "worker1");
+}
+
+/// An address that no node has for a neighbour: BGP leads to who holds it, wherever that is.
+fn it_is_advertised(lab: &LabUnderTest) {
+    let far = ["198.51.100.7", "2001:db8:99::7"];
+    let networks = json!([
+        { "networkSelectionType": "DefaultNetwork" },
+        {
+            "networkSelectionType": "ClusterUserDefinedNetworks",
+            "clusterUserDefinedNetworkSelector": { "networkSelector": {} },
+        },
+    ]);
+    let advertisement = json!({
+        "apiVersion": "k8s.ovn.org/v1", "kind": "RouteAdvertisements", "metadata": { "name": "egress" },
+        "spec": {
+            "networkSelectors": networks, "nodeSelector": {}, "frrConfigurationSelector": {},
+            "advertisements": ["EgressIP"],
+        },
+    });
+    apply(lab, "advertise-egress.json", &advertisement.to_string());
+    let patch = json!({ "spec": { "egressIPs": far } }).to_string();
+    lab.kubectl(&["patch", "eip", "shop", "--type=merge", "--patch", &patch]).ok();
+    for (holder, other) in [("worker1", "worker2"), ("worker2", "worker1")] {
+        lab.kubectl(&["label", "node", holder, &format!("{LABEL}="), "--overwrite"]).ok();
+        lab.kubectl(&["label", "node", other, &format!("{LABEL}-")]).ok();
+        is_held_by(lab, holder);
+        for (address, via) in far.iter().zip(own(holder)) {
+            wait_for(&format!("the route to {address} by {holder} alone"), PATIENCE, || {
+                let routes =
+                    lab.exec("tor", &["vtysh", "-c", &format!("show bgp {address} json")]).result()?;
+                let route = lab.exec("tor", &["ip", "route", "get", address]).result()?;
+                let alone = routes.matches("\"nexthops\"").count() == 1;
+                if alone && (route.contains(via) || route.contains("fe80:")) {
+                    Ok(())
+                } else {
+                    Err(routes + &route)
+                }
+            });
+        }
+        all_are_seen_as(lab, |_| far);
+    }
+    lab.kubectl(&["delete", "routeadvertisements", "egress"]).ok();
+    wait_for("the routes to go", PATIENCE, || {
+        let routes = lab.exec("tor", &["sh", "-c", "ip route; ip -6 route"]).result()?;
+        if far.iter().any(|address| routes.contains(address)) { Err(routes) } else { Ok(()) }
+    });
+    all_are_seen_as(lab, own);
 }
 
 fn everything_is_taken_back(lab: &LabUnderTest) {

@@ -22,6 +22,9 @@ pub fn actors(lab: &LabUnderTest) {
         assert_eq!(can(lab, actor, &["delete", "nodes"]), actor == "admin", "{actor}");
         assert_eq!(can(lab, actor, &["get", "secrets", "--all-namespaces"]), actor == "admin", "{actor}");
     }
+    // Passwords of BGP sessions, and no other secrets.
+    assert!(can(lab, "agent-worker1", &["watch", "secrets", "--namespace=frr-k8s-system"]));
+    assert!(!can(lab, "agent-worker1", &["get", "secrets", "--namespace=kube-system"]));
     assert!(can(lab, "agent-worker1", &["watch", "pods", "--all-namespaces"]));
     assert!(can(lab, "agent-worker1", &["patch", "nodes", "--subresource=status"]));
     assert!(!can(lab, "agent-worker1", &["update", "nodes"]));

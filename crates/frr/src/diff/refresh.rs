@@ -11,6 +11,7 @@ use crate::tree::Block;
 pub(super) fn add(want: &Block, have: &Block, commands: &mut Vec<Command>) {
     let touched: BTreeSet<&str> = commands
         .iter()
+        .filter(|command| !comes_with_its_network(command, commands))
         .filter_map(|command| words::filter_name(command.context.first().unwrap_or(&command.line)))
         .collect();
     if touched.is_empty() {
@@ -34,6 +35,25 @@ pub(super) fn add(want: &Block, have: &Block, commands: &mut Vec<Command>) {
     }
     let optional = |line| Command { optional: true, ..Command::new(BGPD, &[], line) };
     commands.extend(refreshes.into_iter().map(optional));
+}
+
+/// Whether a command puts a prefix on a list of what goes out, and another one lets the router originate that prefix.
+/// Filters come first: the new route passes them as they are then, and nothing that was there before is concerned. Looking
+/// at all routes again would tell all of them again, and late.
+fn comes_with_its_network(command: &Command, commands: &[Command]) -> bool {
+    let [_, "prefix-list", name, "seq", _, "permit", prefix] =
+        command.line.split(' ').collect::<Vec<_>>()[..]
+    else {
+        return false;
+    };
+    let mut steps = name.split('/').skip(1);
+    let (vrf, direction) = (steps.next(), steps.nth(1));
+    let network = format!("network {prefix}");
+    let originates = |other: &Command| {
+        let router = other.context.first().map(|router| words::vrf(router).unwrap_or("default"));
+        other.line == network && router == vrf
+    };
+    direction == Some("out") && words::is_ours(&command.line) && commands.iter().any(originates)
 }
 
 /// Peer, route map and direction.

@@ -54,7 +54,7 @@ impl Model {
         if let Some(gone) = line.strip_prefix("no ").filter(|_| !line.starts_with("no bgp ")) {
             forget(block, gone);
         } else {
-            block.retain(|entry| words::key(&entry.line) != words::key(line));
+            block.retain(|entry| key(&entry.line) != key(line));
             block.line(line.clone());
         }
     }
@@ -141,6 +141,17 @@ fn a_prefix_more_says_nothing_of_sessions() {
         [
             "ip prefix-list underlay/default/10.0.0.2/out seq 1526831830 permit 10.2.0.0/24",
             "router bgp 64512 / address-family ipv4 unicast / network 10.2.0.0/24",
+        ]
+    );
+    // A route that was there before is looked at again.
+    let router = config.routers.get_mut(&Vrf::new("")).expect("a router");
+    for neighbor in router.neighbors.values_mut() {
+        neighbor.advertise.remove(&net("10.1.0.0/24"));
+    }
+    assert_eq!(
+        lines(&model.sync(&config)),
+        [
+            "no ip prefix-list underlay/default/10.0.0.2/out seq 336760977 permit 10.1.0.0/24",
             "do clear bgp vrf default ipv4 unicast 10.0.0.2 soft out",
             "do clear bgp vrf default ipv6 unicast 10.0.0.2 soft out",
         ]

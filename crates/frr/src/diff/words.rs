@@ -73,19 +73,21 @@ pub(crate) fn vrf(router: &str) -> Option<&str> {
 }
 
 /// What a line sets, without the value: of two lines with one key, the later one holds.
-pub(super) fn key(line: &str) -> String {
+pub(crate) fn key(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let length = match words[..] {
         ["ip" | "ipv6", "prefix-list", _, "seq", _, ..] => 5,
         ["neighbor", _, "timers", "connect", ..]
         | ["neighbor", _, "bfd", "profile", ..]
-        | ["neighbor", _, "interface", "remote-as", ..] => 4,
+        | ["neighbor", _, "interface", "remote-as", ..]
+        | ["set", "ipv6", "next-hop", "global", ..] => 4,
         [
             "neighbor",
             _,
-            "timers" | "remote-as" | "password" | "port" | "update-source" | "ebgp-multihop",
+            "timers" | "remote-as" | "local-as" | "password" | "port" | "update-source" | "ebgp-multihop",
             ..,
-        ] => 3,
+        ]
+        | ["set", "ip", "next-hop", ..] => 3,
         ["neighbor", peer, "route-map", _, direction] => {
             return format!("neighbor {peer} route-map {direction}");
         }

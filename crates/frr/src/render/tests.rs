@@ -7,6 +7,7 @@ use underlay_desired::why::Why;
 pub(crate) fn session() -> Session {
     Session {
         remote: Remote::Asn(64513),
+        local_asn: None,
         source: None,
         port: None,
         password: None,
@@ -38,6 +39,7 @@ pub(crate) fn neighbor(session: Session, prefixes: &[&str]) -> Neighbor {
         session,
         families: Family::ALL.into(),
         advertise: prefixes.iter().map(|prefix| (net(prefix), Tags::default())).collect(),
+        next_hop: NextHop::default(),
         receive: Receive::Only(BTreeMap::new()),
         why: Why::default(),
     }

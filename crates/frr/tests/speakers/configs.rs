@@ -3,19 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use underlay_desired::frr::{
-    BfdProfile, BfdSettings, Community, Config, Neighbor, Password, Peer, PrefixRange, RawText, Receive,
-    Remote, Router, Session, Tags, Timers, Vrf,
+    BfdProfile, BfdSettings, Community, Config, Neighbor, NextHop, Password, Peer, PrefixRange, RawText,
+    Receive, Remote, Router, Session, Tags, Timers, Vrf,
 };
 use underlay_desired::{ObjectRef, Why};
 use underlay_net::Family;
 
 pub fn why() -> Why {
-    Why::from_object(ObjectRef::namespaced("FRRConfiguration", "frr", "test"))
+    why_of("test")
+}
+
+pub fn why_of(name: &str) -> Why {
+    Why::from_object(ObjectRef::namespaced("FRRConfiguration", "frr", name))
 }
 
 pub fn session(asn: u32) -> Session {
     Session {
         remote: Remote::Asn(asn),
+        local_asn: None,
         source: None,
         port: None,
         password: None,
@@ -41,6 +46,7 @@ pub fn neighbor(address: &str, session: Session, prefixes: &[&str]) -> (Peer, Ne
         session,
         families: BTreeSet::from([family]),
         advertise: prefixes.filter(|(prefix, _)| Family::of_net(prefix) == family).collect(),
+        next_hop: NextHop::default(),
         receive: if family == Family::V4 {
             Receive::Only(BTreeMap::from([(range, why())]))
         } else {
@@ -73,6 +79,7 @@ pub fn with_text(mut config: Config, text: &str) -> Config {
 pub fn everything() -> Config {
     let prefixes = ["10.244.1.0/24", "10.244.9.0/24", "fd01::/64"];
     let all = Session {
+        local_asn: Some(64700),
         source: Some("10.0.0.1".to_owned()),
         port: Some(1179),
         password: Some(Password::new("a|b?c\"d'e!#\\f")),
@@ -93,6 +100,7 @@ pub fn everything() -> Config {
     let link = Session { remote: Remote::External, bfd: Some("echo".to_owned()), ..session(0) };
     let (_, mut on_link) = neighbor("10.0.0.3", link, &prefixes);
     on_link.families = Family::ALL.into();
+    on_link.next_hop = NextHop { ipv4: Some([10, 0, 0, 77].into()), ipv6: "fd00::77".parse().ok() };
     let silent = neighbor("10.0.0.4", Session { remote: Remote::Internal, connect: None, ..session(0) }, &[]);
     let six = neighbor("fd00::9", Session { source: Some("eth0".to_owned()), ..session(64999) }, &prefixes);
     let mut config = config(
@@ -100,7 +108,7 @@ pub fn everything() -> Config {
         &prefixes,
         vec![(peer, tagged), (Peer::Interface("eth0".to_owned()), on_link), silent, six],
     );
-    for (vrf, import) in [("", "red"), ("red", "default"), ("blue", "red")] {
+    for (vrf, import) in [("", "red"), ("red", "default"), ("blue", "red"), ("blue", "default")] {
         let router = Router {
             asn: 64512,
             id: None,

@@ -1,17 +1,18 @@
 //! The edge on real FRR, looked at with FRR's own tool, from both ends of a session.
 
+mod calm;
 mod configs;
-mod speaker;
+mod kinds;
+mod speed;
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use configs::{config, everything, neighbor, session, with_text};
-use speaker::Speaker;
 use underlay_desired::frr::{BfdProfile, BfdSettings, Config, Password, Session, Vrf};
 use underlay_frr::state::ESTABLISHED;
-use underlay_frr::{Report, SessionReader, SyncError};
-use underlay_testkit::wait_for;
+use underlay_frr::{Frr, Report, SessionReader, SyncError};
+use underlay_testkit::{FrrHost, wait_for};
 
 /// What nobody may touch.
 const FOREIGN: &str = "\
@@ -51,10 +52,9 @@ router bgp 64513
 
 const DONE: Report = Report { commands: 0, written: false, waiting: 0 };
 
-fn established(speaker: &Speaker, peer: &str) -> String {
-    let text = speaker.vtysh(&format!("show bgp neighbors {peer} json"));
-    let start = text.find("\"connectionsEstablished\"").unwrap_or_else(|| panic!("{text}"));
-    text[start..].lines().next().unwrap_or_default().to_owned()
+/// The edge to a machine's FRR.
+fn edge(host: &FrrHost) -> Frr {
+    Frr { sockets: host.path("/run/frr"), vtysh: host.vtysh_command(), file: host.path("/etc/frr/frr.conf") }
 }
 
 fn with_profile(mut config: Config) -> Config {
@@ -68,9 +68,9 @@ fn tor() -> Session {
     Session { password: Some(Password::new("hunter2")), bfd: Some("fast".to_owned()), ..session(64513) }
 }
 
-async fn until_established(speaker: &Speaker, count: usize) {
+async fn until_established(host: &FrrHost, count: usize) {
     let began = Instant::now();
-    let mut reader = SessionReader::new(&speaker.frr().sockets);
+    let mut reader = SessionReader::new(&edge(host).sockets);
     loop {
         let sessions = reader.read().await.expect("reading sessions");
         if sessions.iter().filter(|one| one.state == ESTABLISHED).count() == count {
@@ -83,9 +83,9 @@ async fn until_established(speaker: &Speaker, count: usize) {
 
 #[tokio::test]
 async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
-    let (node, router) = (Speaker::start("node", FOREIGN), Speaker::start("tor", TOR));
+    let (node, router) = (FrrHost::start("node", FOREIGN), FrrHost::start("tor", TOR));
     node.connect(&router);
-    let frr = node.frr();
+    let frr = edge(&node);
     let before = node.configuration();
 
     let prefixes = ["10.244.1.0/24"];
@@ -93,7 +93,7 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
     let report = frr.sync(&first).await.expect("a first configuration");
     assert_eq!(report.waiting, 1, "BFD joins when there is something to watch");
     until_established(&node, 1).await;
-    let up = established(&node, "10.0.0.2");
+    let up = node.established("10.0.0.2");
     assert_eq!(frr.sync(&first).await.expect("BFD"), Report { commands: 2, written: true, waiting: 0 });
     router.wait_until_shows("show bfd peers json", "\"status\":\"up\"");
     router.wait_until_shows("show bgp ipv4 unicast 10.244.1.0/24 json", "\"valid\":true");
@@ -104,7 +104,7 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
     );
     assert_eq!(frr.sync(&first).await.expect("the same again"), DONE, "{}", node.configuration());
 
-    assert_eq!(established(&node, "10.0.0.2"), up, "the session was not touched");
+    assert_eq!(node.established("10.0.0.2"), up, "the session was not touched");
     let prefixes = ["10.244.1.0/24", "10.244.2.0/24", "fd01::/64"];
     let neighbors = vec![
         neighbor("10.0.0.2", tor(), &prefixes),
@@ -116,12 +116,12 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
     until_established(&node, 3).await;
     router.wait_until_shows("show bgp ipv4 unicast 10.244.2.0/24 json", "\"valid\":true");
     router.wait_until_shows("show bgp ipv6 unicast fd01::/64 json", "\"valid\":true");
-    assert_eq!(established(&node, "10.0.0.2"), up, "the session was not touched");
+    assert_eq!(node.established("10.0.0.2"), up, "the session was not touched");
     assert_eq!(frr.sync(&second).await.expect("the same again"), DONE, "{}", node.configuration());
 
     let third = with_profile(config(64512, &prefixes, vec![neighbor("10.0.0.2", tor(), &prefixes[..1])]));
     frr.sync(&third).await.expect("less of everything");
-    assert_eq!(established(&node, "10.0.0.2"), up, "the session was not touched");
+    assert_eq!(node.established("10.0.0.2"), up, "the session was not touched");
     let heard = "show bgp ipv4 unicast neighbors 10.0.0.1 routes json";
     router.wait_until_hides(Duration::from_secs(2), heard, "10.244.2.0/24");
     assert!(router.vtysh(heard).contains("10.244.1.0/24"));
@@ -144,8 +144,8 @@ async fn a_session_comes_up_and_is_not_disturbed_by_what_is_not_about_it() {
 
 #[tokio::test]
 async fn everything_that_can_be_said_is_printed_as_we_say_it() {
-    let node = Speaker::start("node", FOREIGN);
-    let frr = node.frr();
+    let node = FrrHost::start("node", FOREIGN);
+    let frr = edge(&node);
     let before = node.configuration();
     let config = everything();
     let report = frr.sync(&config).await.expect("everything");
@@ -190,8 +190,8 @@ async fn everything_that_can_be_said_is_printed_as_we_say_it() {
 
 #[tokio::test]
 async fn texts_of_users_come_and_go_and_garbage_changes_nothing() {
-    let node = Speaker::start("node", FOREIGN);
-    let frr = node.frr();
+    let node = FrrHost::start("node", FOREIGN);
+    let frr = edge(&node);
     let before = node.configuration();
     let prefixes = ["10.244.1.0/24"];
     let plain = config(64512, &prefixes, vec![neighbor("10.0.0.2", session(64513), &prefixes)]);
@@ -225,16 +225,29 @@ ip nht resolve-via-default
 
     for garbage in ["router bgp 64512\n neighbor 10.0.0.2 nonsense\n", "interface eth0\n no such thing\n"] {
         let error = frr.sync(&with_text(raw.clone(), garbage)).await.expect_err("garbage");
-        assert!(matches!(error, SyncError::BadText(_)), "{error:?}");
+        assert!(matches!(&error, SyncError::Text { object, .. } if object.name == "test"), "{error:?}");
         assert_eq!(node.configuration(), with);
     }
     // In FRR's words, but not to its liking: known only when it is told.
     let refused =
         "router bgp 64512\n neighbor 10.0.0.2 description x\n neighbor 10.0.0.77 password hunter2\n";
     let error = frr.sync(&with_text(raw.clone(), refused)).await.expect_err("refused");
-    assert!(matches!(error, SyncError::Refused(_)), "{error:?}");
+    assert!(matches!(error, SyncError::Text { .. }), "{error:?}");
     assert!(!format!("{error:?} {error}").contains("hunter2"));
     assert_eq!(node.configuration(), with);
+
+    // Only the one who wrote it is to blame, and without that text all goes on.
+    let mut two = raw.clone();
+    two.raw[0].why = configs::why_of("good");
+    let error = frr.sync(&with_text(two.clone(), refused)).await.expect_err("refused");
+    assert!(matches!(&error, SyncError::Text { object, .. } if object.name == "test"), "{error:?}");
+    assert_eq!(frr.sync(&two).await.expect("without it"), DONE);
+
+    // The user's word counts more than ours.
+    let otherwise = with_text(raw.clone(), "router bgp 64512\n neighbor 10.0.0.2 timers 5 15\n");
+    frr.sync(&otherwise).await.expect("another value");
+    assert!(node.configuration().contains("neighbor 10.0.0.2 timers 5 15\n"), "{}", node.configuration());
+    assert_eq!(frr.sync(&otherwise).await.expect("the same again"), DONE, "{}", node.configuration());
 
     frr.sync(&plain).await.expect("without texts again");
     assert_eq!(node.configuration(), without);
@@ -245,8 +258,8 @@ ip nht resolve-via-default
 
 #[tokio::test]
 async fn a_daemon_that_lost_everything_is_told_again() {
-    let node = Speaker::start("node", "");
-    let frr = node.frr();
+    let node = FrrHost::start("node", "");
+    let frr = edge(&node);
     let config = everything();
     frr.sync(&config).await.expect("everything");
     let with = node.configuration();
@@ -265,8 +278,8 @@ async fn a_daemon_that_lost_everything_is_told_again() {
 
 #[tokio::test]
 async fn without_bgpd_it_is_said_who_is_missing() {
-    let node = Speaker::start("node", "");
-    let mut frr = node.frr();
+    let node = FrrHost::start("node", "");
+    let mut frr = edge(&node);
     frr.sockets = "/nowhere".into();
     let error = frr.sync(&Config::default()).await.expect_err("nobody is there");
     assert_eq!(error.to_string(), "bgpd cannot be talked with");

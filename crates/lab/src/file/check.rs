@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use serde_saphyr::Spanned;
 
-use super::{AttachmentEntry, BgpEntry, Cidr, KubernetesSection, LabFile, RouterEntry};
+use super::{AttachmentEntry, BgpEntry, Cidr, KubernetesSection, LabFile, RouterEntry, settings};
 use crate::topology::{Attachment, Bgp, Kubernetes, Machine, Neighbor, Role, RouterConfig, Topology, Wire};
 
 /// A wire's name is the name of its bridge: a netdev name has 15 bytes.
@@ -38,7 +38,8 @@ pub(super) fn check(file: &LabFile) -> Result<Topology, Problem> {
     gateways_are_reachable(file, &machines)?;
     let kubernetes = kubernetes(&file.kubernetes, file)?;
     cluster_subnets_are_free(file, &kubernetes)?;
-    Ok(Topology { kubernetes, restart: file.restart, machines, wires })
+    let settings = settings::check(&file.settings)?;
+    Ok(Topology { kubernetes, settings, restart: file.restart, machines, wires })
 }
 
 fn everyone_is_wired(file: &LabFile, machines: &[Machine]) -> Result<(), Problem> {
@@ -144,6 +145,7 @@ fn bgp(entry: &BgpEntry) -> Bgp {
             address: neighbor.address.value,
             asn: neighbor.asn,
             reflector_client: neighbor.reflector_client,
+            next_hop_self: neighbor.next_hop_self,
             bfd: neighbor.bfd,
             password: neighbor.password.clone(),
         })

@@ -4,6 +4,7 @@
 //! write instead. Nothing is started from a file that does not pass.
 
 mod check;
+mod settings;
 mod syntax;
 
 use std::net::IpAddr;
@@ -61,6 +62,9 @@ pub fn read(path: &Path) -> Result<Topology, FileError> {
 pub(crate) struct LabFile {
     #[serde(default)]
     pub kubernetes: KubernetesSection,
+    /// What the cluster manager and the agents are told.
+    #[serde(default)]
+    pub settings: settings::SettingsSection,
     /// Whether a daemon that dies is started again.
     #[serde(default = "yes")]
     pub restart: bool,
@@ -147,6 +151,8 @@ pub(crate) struct NeighborEntry {
     pub asn: u32,
     #[serde(default)]
     pub reflector_client: bool,
+    #[serde(default)]
+    pub next_hop_self: bool,
     #[serde(default)]
     pub bfd: bool,
     pub password: Option<String>,

@@ -77,6 +77,9 @@ fn address_family(bgp: &Bgp, family: &str, belongs: fn(&IpAddr) -> bool) -> Stri
         if neighbor.reflector_client {
             let _ = writeln!(text, "  neighbor {} route-reflector-client", neighbor.address);
         }
+        if neighbor.next_hop_self {
+            let _ = writeln!(text, "  neighbor {} next-hop-self", neighbor.address);
+        }
     }
     text.push_str(" exit-address-family\n");
     text

@@ -1,5 +1,7 @@
 //! Underlay itself: its resources, the cluster manager, the agents, and the BGP peers of the nodes as it is told them.
 
+use std::collections::BTreeMap;
+
 use ipnet::IpNet;
 use serde_json::{Value, json};
 
@@ -34,6 +36,7 @@ pub(super) fn peers(topology: &Topology, admin: &str) -> Vec<Step> {
         "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SPEAKER_NAMESPACE },
     });
     let mut items = vec![namespace];
+    items.extend(may_read_passwords());
     items.extend(configurations(topology));
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
     vec![
@@ -42,6 +45,23 @@ pub(super) fn peers(topology: &Topology, admin: &str) -> Vec<Step> {
             argv: words(&format!("{kubectl} create --validate=false -f -")),
             input: list.to_string(),
         },
+    ]
+}
+
+/// The agents' right to read the secrets beside the configurations that name them, and no others.
+fn may_read_passwords() -> [Value; 2] {
+    let metadata = json!({ "name": "underlay-agent", "namespace": SPEAKER_NAMESPACE });
+    let group = "rbac.authorization.k8s.io";
+    [
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata,
+            "rules": [{ "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"] }],
+        }),
+        json!({
+            "apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": { "apiGroup": group, "kind": "Role", "name": "underlay-agent" },
+            "subjects": [{ "apiGroup": group, "kind": "Group", "name": "underlay:agents" }],
+        }),
     ]
 }
 
@@ -148,12 +168,22 @@ pub(super) fn settings(topology: &Topology) -> Step {
         format!("{net}/{length}")
     });
     let services = join(topology.kubernetes.service_subnets.iter());
-    // What is left of the narrowest uplink in a tunnel.
-    let narrowest = topology.nodes().filter_map(|node| Some(node.uplink()?.mtu)).min();
-    let mtu = narrowest.unwrap_or(1500).saturating_sub(100);
-    let pods = join(pods);
-    write(
-        SETTINGS,
-        format!("[default]\ncluster-subnets={pods}\nmtu={mtu}\n\n[kubernetes]\nservice-cidrs={services}\n"),
-    )
+    // What the narrowest uplink takes, or what is left of that in a tunnel.
+    let narrowest = topology.nodes().filter_map(|node| Some(node.uplink()?.mtu)).min().unwrap_or(1500);
+    let around = if topology.settings.overlay { 100 } else { 0 };
+    let mtu = narrowest.saturating_sub(around);
+    let own = [
+        ("default", "cluster-subnets", join(pods)),
+        ("default", "mtu", mtu.to_string()),
+        ("kubernetes", "service-cidrs", services),
+    ];
+    let given = topology.settings.given.iter();
+    let given = given.map(|one| (one.section.as_str(), one.key.as_str(), one.value.clone()));
+    let mut sections: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (section, key, value) in own.into_iter().chain(given) {
+        sections.entry(section).or_default().push(format!("{key}={value}\n"));
+    }
+    let text: Vec<String> =
+        sections.iter().map(|(section, lines)| format!("[{section}]\n{}", lines.concat())).collect();
+    write(SETTINGS, text.join("\n"))
 }

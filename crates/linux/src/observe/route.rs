@@ -142,10 +142,30 @@ fn read_bgp(route: HeldRoute) -> Option<BgpRoute> {
 }
 
 pub(super) fn read_held(message: RouteMessage, names: &Names) -> Option<HeldRoute> {
+    let read = read(message)?;
+    let hop =
+        |(index, gateway): (u32, Option<IpAddr>)| Some(Hop { link: names.get(&index)?.clone(), gateway });
+    let hops = read.ways.into_iter().filter_map(hop).collect();
+    let Read { table, destination, priority, source, mtu, .. } = read;
+    Some(HeldRoute { table, destination, priority, source, mtu, hops })
+}
+
+/// A route with the numbers of its links.
+pub(super) struct Read {
+    pub table: u32,
+    pub destination: IpNet,
+    pub priority: u32,
+    source: Option<IpAddr>,
+    mtu: Option<u32>,
+    /// Numbers of links, and gateways there.
+    pub ways: Vec<(u32, Option<IpAddr>)>,
+}
+
+pub(super) fn read(message: RouteMessage) -> Option<Read> {
     let mut destination = any(message.header.address_family)?;
     let (mut table, mut priority) = (u32::from(message.header.table), 0);
-    let (mut source, mut mtu, mut hops) = (None, None, Vec::new());
-    let single = hop(&message.attributes, None, names);
+    let (mut source, mut mtu, mut ways) = (None, None, Vec::new());
+    let single = way(&message.attributes, None);
     for attribute in message.attributes {
         match attribute {
             RouteAttribute::Destination(address) => destination = ip(&address)?,
@@ -155,18 +175,18 @@ pub(super) fn read_held(message: RouteMessage, names: &Names) -> Option<HeldRout
             RouteAttribute::Metrics(metrics) => mtu = metrics.iter().find_map(mtu_metric),
             RouteAttribute::MultiPath(all) => {
                 let alive = all.iter().filter(|hop| !hop.flags.contains(RouteNextHopFlags::Dead));
-                hops.extend(alive.filter_map(|way| hop(&way.attributes, Some(way.interface_index), names)));
+                ways.extend(alive.filter_map(|hop| way(&hop.attributes, Some(hop.interface_index))));
             }
             _ => {}
         }
     }
-    hops.extend(single);
+    ways.extend(single);
     let destination = IpNet::new(destination, message.header.destination_prefix_length).ok()?;
-    Some(HeldRoute { table, destination, priority, source, mtu, hops })
+    Some(Read { table, destination, priority, source, mtu, ways })
 }
 
 /// The way that attributes tell, of the route itself or of one of its next hops.
-fn hop(attributes: &[RouteAttribute], index: Option<u32>, names: &Names) -> Option<Hop> {
+fn way(attributes: &[RouteAttribute], index: Option<u32>) -> Option<(u32, Option<IpAddr>)> {
     let (mut index, mut gateway) = (index, None);
     for attribute in attributes {
         match attribute {
@@ -177,7 +197,7 @@ fn hop(attributes: &[RouteAttribute], index: Option<u32>, names: &Names) -> Opti
             _ => {}
         }
     }
-    Some(Hop { link: names.get(&index?)?.clone(), gateway })
+    Some((index?, gateway))
 }
 
 fn mtu_metric(metric: &RouteMetric) -> Option<u32> {

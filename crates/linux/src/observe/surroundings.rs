@@ -8,8 +8,8 @@ use rtnetlink::packet_route::route::{RouteHeader, RouteProtocol, RouteType};
 use underlay_desired::owner::PROTOCOL;
 use underlay_net::Family;
 
-use super::route::{Kept, bgp_routes, dump_request, read_held, read_route};
-use super::{BgpRoute, HeldAddress, Link, Names, names};
+use super::route::{dump_request, read_held};
+use super::{HeldAddress, Link, Names, names};
 use crate::fault::Fault;
 use crate::kernel::Kernel;
 
@@ -22,13 +22,6 @@ pub struct Surroundings {
     pub addresses: Vec<HeldAddress>,
     /// Gateways and links of the main table's default routes, except those of BGP and ours.
     pub default_gateways: Vec<(IpAddr, String)>,
-    /// The routes that BGP brought into any table.
-    pub bgp: Vec<BgpRoute>,
-}
-
-enum Found {
-    Gateways(Vec<(IpAddr, String)>),
-    Bgp(BgpRoute),
 }
 
 impl Kernel {
@@ -36,33 +29,24 @@ impl Kernel {
     pub async fn surroundings(&self) -> Result<Surroundings, Fault> {
         let links = self.links().await?;
         let names = names(&links);
-        let (mut gateways, mut bgp) = (Vec::new(), Vec::new());
+        let mut gateways = Vec::new();
         for family in Family::ALL {
             let routes = self.dump(dump_request(family, None), |answer| find(answer, &names)).await;
-            for found in routes.map_err(Fault::read("routes"))? {
-                match found {
-                    Found::Gateways(mut more) => gateways.append(&mut more),
-                    Found::Bgp(route) => bgp.push(route),
-                }
-            }
+            gateways.extend(routes.map_err(Fault::read("routes"))?.into_iter().flatten());
         }
         let addresses = self.addresses(&names).await?;
-        Ok(Surroundings { links, addresses, default_gateways: gateways, bgp: bgp_routes(bgp) })
+        Ok(Surroundings { links, addresses, default_gateways: gateways })
     }
 }
 
-fn find(message: RouteNetlinkMessage, names: &Names) -> Option<Found> {
+fn find(message: RouteNetlinkMessage, names: &Names) -> Option<Vec<(IpAddr, String)>> {
     let RouteNetlinkMessage::NewRoute(route) = message else { return None };
     match route.header.protocol {
-        RouteProtocol::Other(PROTOCOL) => None,
-        RouteProtocol::Bgp => match read_route(RouteNetlinkMessage::NewRoute(route), names)? {
-            Kept::Bgp(route) => Some(Found::Bgp(route)),
-            _ => None,
-        },
+        RouteProtocol::Other(PROTOCOL) | RouteProtocol::Bgp => None,
         _ if route.header.destination_prefix_length == 0 && route.header.kind == RouteType::Unicast => {
             let route = read_held(route, names)?;
             let hops = route.hops.into_iter().filter_map(|hop| Some((hop.gateway?, hop.link)));
-            (route.table == u32::from(RouteHeader::RT_TABLE_MAIN)).then(|| Found::Gateways(hops.collect()))
+            (route.table == u32::from(RouteHeader::RT_TABLE_MAIN)).then(|| hops.collect())
         }
         _ => None,
     }

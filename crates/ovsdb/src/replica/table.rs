@@ -90,6 +90,16 @@ impl Table {
         self.find_in(column, Some(key.into()), value.into())
     }
 
+    /// The rows whose map of strings has this key. Without an index all rows are read.
+    pub fn with_key(&self, column: &str, key: &str) -> Box<dyn Iterator<Item = &Record> + '_> {
+        let Some(column) = self.layout.position(column) else { return Box::new(std::iter::empty()) };
+        let wanted = PlacedIndex { column, key: Some(key.into()) };
+        match self.layout.indexes.iter().position(|index| *index == wanted) {
+            Some(index) => Box::new(self.indexes[index].iter().filter_map(|((_, uuid), ())| self.get(*uuid))),
+            None => Box::new(self.iter().filter(move |record| !wanted.values(record).is_empty())),
+        }
+    }
+
     fn find_in(
         &self,
         column: &str,

@@ -22,8 +22,9 @@ use underlay_net::Family;
 use underlay_world::egress::Item;
 use underlay_world::{EgressIp, Key, Settings, World};
 
-use advertised::Networks;
 use field::Field;
+
+pub(super) use advertised::Networks;
 
 /// Reason of an event: an address or a selector makes no sense.
 pub const INVALID: &str = "InvalidEgressIP";

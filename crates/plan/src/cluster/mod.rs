@@ -7,23 +7,27 @@
 
 pub mod advertise;
 pub mod egress;
+pub mod fabric;
 pub mod networks;
 pub mod nodes;
 pub mod ready;
 mod speaker;
+pub mod transport;
 pub mod verdict;
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
-use underlay_api::FRRConfiguration;
+use underlay_api::{FRRConfiguration, RouteAdvertisements};
 use underlay_desired::{ObjectRef, Why};
 use underlay_world::{Key, Settings, World};
 
 pub use advertise::Advertised;
+pub use fabric::Fabric;
 pub use networks::{NetworksPlan, Numbers};
 pub use nodes::{Given, NodesPlan};
+pub(crate) use speaker::own_addresses;
 pub use verdict::Verdict;
 
 /// What the cluster as a whole should have.
@@ -46,6 +50,9 @@ pub struct ClusterPlan {
     /// Generated configurations.
     #[serde(serialize_with = "by_name")]
     pub frr_configurations: BTreeMap<Key, Generated>,
+    /// Generated advertisements.
+    #[serde(serialize_with = "by_name")]
+    pub advertisements: BTreeMap<Key, Generated<RouteAdvertisements>>,
     /// What is said of each RouteAdvertisements.
     pub verdicts: BTreeMap<String, Verdict>,
     /// What cannot be.
@@ -54,9 +61,9 @@ pub struct ClusterPlan {
 
 /// An object that should be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Generated {
+pub struct Generated<K = FRRConfiguration> {
     /// The object.
-    pub object: FRRConfiguration,
+    pub object: K,
     /// Its reason.
     pub why: Why,
 }
@@ -93,15 +100,23 @@ fn digest(names: &[&str]) -> String {
 
 /// Plans everything.
 pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
-    let NetworksPlan { told, attachments, parts, .. } = networks::plan(world, settings, &Numbers::default());
+    let NetworksPlan { mut told, mut attachments, parts, numbers, .. } =
+        networks::plan(world, settings, &Numbers::default());
     let NodesPlan { given, problems } = nodes::plan(world, settings, Some(&parts));
     let mut world = world.clone();
     for (node, given) in &given {
         given.record(node, &mut world);
     }
+    networks::record_labels(&told, &mut world);
+    let fabric = fabric::plan(&world, settings, true);
+    fabric.record(&mut world);
     let egress_ips = egress::plan(&world, settings);
     egress::record(&egress_ips, &mut world);
-    let Advertised { configurations, verdicts } = advertise::plan(&world);
+    let Advertised { mut configurations, verdicts, advertisers } =
+        advertise::plan(&world, settings, &numbers);
+    networks::announce(&mut attachments, &world, &advertisers);
+    transport::judge(&mut told, &world, settings, Some(&verdicts));
+    configurations.extend(fabric.configurations);
     ClusterPlan {
         networks: told,
         attachments,
@@ -109,6 +124,7 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
         nodes: given,
         egress_ips,
         frr_configurations: configurations,
+        advertisements: fabric.advertisements,
         verdicts,
         problems,
     }

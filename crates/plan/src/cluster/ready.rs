@@ -6,10 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use underlay_api::FRRConfiguration;
 use underlay_api::annotations::{Annotation, GeneratedFrom};
 use underlay_api::conditions::{self, Outcome};
+use underlay_api::frr::Router;
 use underlay_api::route_advertisements::READY;
-use underlay_world::{Key, World};
+use underlay_world::{Key, Speaker, World};
 
 use super::advertise::LABEL;
+use super::speaker::DEFAULT_VRF;
 use super::{Advertised, Verdict};
 
 /// Sessions that a message names before it only counts them.
@@ -101,18 +103,18 @@ impl Found {
             Some(speaker) => {
                 let problem = speaker.problem.as_ref();
                 self.missing.extend(problem.map(|problem| format!("FRR of node {node}: {problem}")));
-                let prefixes = object.spec.bgp.routers.iter().flat_map(|router| &router.prefixes);
-                let untold = prefixes.filter(|prefix| !speaker.networks.contains(*prefix));
-                self.missing.extend(untold.map(|prefix| format!("FRR of node {node} lacks {prefix}")));
+                let untold = object.spec.bgp.routers.iter().filter_map(|router| untold(speaker, router));
+                self.missing.extend(untold.map(|untold| format!("FRR of node {node} lacks {untold}")));
             }
         }
         for router in &object.spec.bgp.routers {
+            let vrf = vrf(router);
             for neighbor in &router.neighbors {
                 let peer = if neighbor.address.is_empty() { &neighbor.interface } else { &neighbor.address };
-                if established.contains(&(node.as_str(), router.vrf.as_str(), peer.as_str())) {
+                if established.contains(&(node.as_str(), vrf, peer.as_str())) {
                     self.sessions += 1;
                 } else {
-                    self.missing.insert(format!("node {node} has no session with {peer}"));
+                    self.missing.insert(format!("node {node} has no session with {peer}{}", within(vrf)));
                 }
             }
         }
@@ -128,11 +130,34 @@ impl Found {
     }
 }
 
+/// The VRF of a router; that of the default one is empty.
+fn vrf(router: &Router) -> &str {
+    if router.vrf == DEFAULT_VRF { "" } else { &router.vrf }
+}
+
+fn within(vrf: &str) -> String {
+    if vrf.is_empty() { String::new() } else { format!(" in VRF {vrf}") }
+}
+
+/// What a router should originate and FRR does not: the first prefix, and how many more.
+fn untold(speaker: &Speaker, router: &Router) -> Option<String> {
+    let vrf = vrf(router);
+    let there = speaker.networks.get(vrf);
+    let untold = |prefix: &&String| !there.is_some_and(|there| there.contains(*prefix));
+    let mut untold = router.prefixes.iter().filter(untold);
+    let first = untold.next()?;
+    let more = match untold.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!("{first}{more}{}", within(vrf)))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
     use underlay_desired::{ObjectRef, Why};
-    use underlay_world::{Session, Speaker};
+    use underlay_world::Session;
 
     use super::*;
     use crate::cluster::Generated;
@@ -153,12 +178,13 @@ mod tests {
         Advertised {
             configurations: [(Key::new("frr", "ovnk-generated-1"), generated)].into(),
             verdicts: [("ra".to_owned(), verdict)].into(),
+            ..Advertised::default()
         }
     }
 
     fn world() -> World {
         let mut world = World::default();
-        let networks = ["10.244.1.0/24".to_owned()].into();
+        let networks = [(String::new(), ["10.244.1.0/24".to_owned()].into())].into();
         world.speakers.insert(Key::cluster("one"), Speaker { problem: None, networks });
         let session = Session {
             node: "one".to_owned(),
@@ -197,6 +223,30 @@ mod tests {
             speaker.networks.clear();
         };
         assert_eq!(missing(refuse), "FRR of node one lacks 10.244.1.0/24; FRR of node one: refused");
+    }
+
+    #[test]
+    fn each_vrf_has_its_own_routes_and_sessions() {
+        let mut advertised = advertised(Verdict::Accepted { uncovered: vec![] });
+        let (_, generated) = advertised.configurations.first_key_value().unwrap();
+        let mut generated = generated.clone();
+        let router = &mut generated.object.spec.bgp.routers[0];
+        router.vrf = "blue".to_owned();
+        router.prefixes.extend(["10.244.2.0/24".to_owned(), "10.244.3.0/24".to_owned()]);
+        advertised.configurations.insert(Key::new("frr", "ovnk-generated-2"), generated);
+        let mut world = world();
+        let missing = Readiness::Missing(vec![
+            "FRR of node one lacks 10.244.1.0/24 and 2 more in VRF blue".to_owned(),
+            "node one has no session with 172.30.0.1 in VRF blue".to_owned(),
+        ]);
+        assert_eq!(plan(&world, &advertised)["ra"], missing);
+        let all = ["10.244.1.0/24", "10.244.2.0/24", "10.244.3.0/24"].map(str::to_owned);
+        let speaker = world.speakers.entry(Key::cluster("one")).or_default();
+        speaker.networks.insert("blue".to_owned(), all.into());
+        let mut session = world.sessions[&Key::new("frr", "one-1")].clone();
+        session.vrf = "blue".to_owned();
+        world.sessions.insert(Key::new("frr", "one-2"), session);
+        assert_eq!(plan(&world, &advertised)["ra"], Readiness::Told { sessions: 2, nodes: 1 });
     }
 
     #[test]

@@ -1,142 +1,257 @@
 //! One generated FRRConfiguration: what a user's configuration says of a node's peers, with the node's routes added.
 //!
-//! In: a source, a node, the prefixes the node advertises and the VRF they are advertised in. Out: routers with
-//! neighbors that hear these prefixes and no others.
+//! In: what is asked of all nodes, a node with its parts of the networks, and a source. Out: routers with neighbors that
+//! hear the node's prefixes and no others, and routers that exchange routes between VRFs.
 
-use std::collections::BTreeSet;
+mod source;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use underlay_api::FRRConfiguration;
 use underlay_api::frr::{
-    Advertise, AllowMode, AllowedOut, FRRConfigurationSpec, Import, Neighbor, RawConfig, Router,
+    Advertise, AllowMode, AllowedIn, AllowedOut, Bgp, FRRConfigurationSpec, Import, Neighbor, PrefixSelector,
+    RawConfig, Receive, Router,
 };
 use underlay_api::route_advertisements::TargetVrf;
 use underlay_net::Family;
 use underlay_world::Node;
 
+use super::advertise::networks::{Known, Part};
+pub use source::{HOSTNAME, Source, Sources};
+
 /// How the default VRF is named where a name is needed.
-const DEFAULT_VRF: &str = "default";
-/// Label by which a configuration selects one node.
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub const DEFAULT_VRF: &str = "default";
 /// Place of our text among the texts of other configurations.
 const RAW_PRIORITY: i32 = 10;
+/// Routers that a configuration can have.
+const ROUTERS: usize = 50;
 
-/// What a node advertises, and where.
+/// What is asked of all nodes.
+pub struct Request<'a> {
+    target: TargetVrf<'a>,
+    /// Whether the prefixes of pods are advertised.
+    pods: bool,
+    /// In order of their names.
+    networks: Vec<&'a Known>,
+    by_vrf: BTreeMap<&'a str, usize>,
+    /// What neighbors may tell, for the sake of networks without overlay.
+    heard: Vec<(Family, PrefixSelector)>,
+}
+
+impl<'a> Request<'a> {
+    /// To advertise these networks, which are in order of their names.
+    pub fn new(target: TargetVrf<'a>, pods: bool, networks: Vec<&'a Known>) -> Self {
+        let by_vrf = networks.iter().enumerate().map(|(place, known)| (known.vrf.as_str(), place)).collect();
+        let heard = networks.iter().flat_map(|known| known.heard.iter().cloned()).collect();
+        Self { target, pods, networks, by_vrf, heard }
+    }
+
+    /// The networks.
+    pub fn networks(&self) -> &[&'a Known] {
+        &self.networks
+    }
+
+    /// The VRF that routes of other networks are leaked into, if they are.
+    fn leaks_into(&self) -> Option<&'a str> {
+        match self.target {
+            TargetVrf::Default => Some(DEFAULT_VRF),
+            TargetVrf::Named(vrf) => Some(vrf),
+            TargetVrf::Auto => None,
+        }
+    }
+}
+
+/// What a node says.
 pub struct Speech<'a> {
-    /// The node.
-    pub node: &'a Node,
-    /// Its prefixes.
-    pub prefixes: &'a [IpNet],
-    /// The VRF.
-    pub target: TargetVrf<'a>,
+    request: &'a Request<'a>,
+    node: &'a Node,
+    own: BTreeSet<IpAddr>,
+    /// The node's part of each network.
+    parts: Vec<&'a [IpNet]>,
+    /// All its prefixes as texts; with `auto`, each router has others.
+    all: Vec<String>,
 }
 
 /// What came of a source for a node.
 pub enum Spoken {
-    /// This.
-    Said(Box<FRRConfigurationSpec>),
-    /// The node's only peer is itself: there is nobody to tell.
-    NobodyElse,
+    /// This; more than one only if there are more routers than one can have.
+    Said(Vec<FRRConfigurationSpec>),
+    /// There is nobody to tell but the node itself, or nothing to tell.
+    Silent,
     /// The source has no router that fits.
     NoRouter,
 }
 
-impl Speech<'_> {
-    /// The source's specification with the node's routes. The error is the user's to mend.
-    pub fn through(&self, source: &FRRConfiguration) -> Result<Spoken, String> {
-        let named = format!(
-            "{}/{}",
-            source.metadata.namespace.as_deref().unwrap_or_default(),
-            source.metadata.name.as_deref().unwrap_or_default()
-        );
-        let mut routers = Vec::new();
-        let mut lonely = false;
-        for router in source.spec.bgp.routers.iter().filter(|router| self.uses(router)) {
-            let others = self.without_itself(&router.neighbors, &named)?;
-            lonely |= others.is_empty() && !router.neighbors.is_empty();
-            let neighbors = self.told(others, &named)?;
+/// What a router says, and hears.
+struct Words<'a> {
+    prefixes: Cow<'a, [String]>,
+    heard: &'a [(Family, PrefixSelector)],
+    /// The network it is for, where each has its own.
+    network: Option<usize>,
+}
+
+impl<'a> Speech<'a> {
+    /// What this node says of its parts of the networks, and of addresses it holds.
+    pub fn new(request: &'a Request<'a>, node: &'a Node, held: &[IpNet]) -> Self {
+        let parts = parts(&request.networks, node);
+        let pods = parts.iter().filter(|_| request.pods).copied().flatten();
+        let all = if request.target == TargetVrf::Auto { Vec::new() } else { texts(pods.chain(held)) };
+        Self { request, node, own: own_addresses(node), parts, all }
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        match self.request.target {
+            TargetVrf::Auto => !self.has_pods(),
+            _ => self.all.is_empty(),
+        }
+    }
+
+    fn has_pods(&self) -> bool {
+        self.request.pods && self.parts.iter().any(|part| !part.is_empty())
+    }
+
+    /// Whether the node is known by an address: without one it cannot be told from its peers.
+    pub fn is_known(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// Networks of which the node should have a part to advertise, and has none.
+    pub fn lacks(&self) -> impl Iterator<Item = &'a Known> {
+        let networks = self.request.networks.iter().zip(&self.parts).filter(|_| self.request.pods);
+        let lacking = networks
+            .filter(|(known, part)| part.is_empty() && known.part == Part::Recorded { expected: true });
+        lacking.map(|(known, _)| *known)
+    }
+
+    /// With `auto`, whether all that the node has to say was said in some router: places of networks in `met`.
+    pub fn said_all(&self, met: &BTreeSet<usize>) -> bool {
+        let mut parts = self.parts.iter().enumerate();
+        self.request.target != TargetVrf::Auto
+            || parts.all(|(place, part)| part.is_empty() || met.contains(&place))
+    }
+
+    /// The source's specification with the node's routes. Networks that a router was for are put into `met`. The error
+    /// is the user's to mend.
+    pub fn through(&self, source: &Source<'_>, met: &mut BTreeSet<usize>) -> Result<Spoken, String> {
+        let (mut routers, mut fits) = (Vec::new(), false);
+        for (router, addresses) in source.routers() {
+            let Some(words) = self.words_for(&router.vrf) else { continue };
+            if words.prefixes.is_empty() {
+                fits = true;
+                continue;
+            }
+            let others = self.without_itself(router, addresses, source)?;
+            let lonely = others.is_empty() && !router.neighbors.is_empty();
+            let neighbors = told(others, &words, source)?;
+            fits |= lonely;
+            if lonely || !neighbors.is_empty() {
+                met.extend(words.network);
+            }
             if !neighbors.is_empty() {
-                routers.push(self.router(router, neighbors));
+                routers.push(Router { neighbors, prefixes: words.prefixes.into_owned(), ..bare(router) });
             }
         }
         if routers.is_empty() {
-            return Ok(if lonely { Spoken::NobodyElse } else { Spoken::NoRouter });
+            return Ok(if fits { Spoken::Silent } else { Spoken::NoRouter });
         }
-        let raw = RawConfig {
-            priority: RAW_PRIORITY,
-            raw_config: own_routes_back(&routers),
-            ..RawConfig::default()
-        };
-        let leaked: Vec<Router> = routers.iter().filter_map(leak).collect();
-        let mut spec = source.spec.clone();
-        spec.bgp.routers = routers.into_iter().chain(leaked).collect();
-        spec.node_selector = self.only_this_node();
-        spec.raw = raw;
-        Ok(Spoken::Said(Box::new(spec)))
+        Ok(Spoken::Said(self.specs(routers, source)))
     }
 
-    fn uses(&self, router: &Router) -> bool {
-        match self.target {
-            // The default network lives in the default VRF, so that is where `auto` puts it.
-            TargetVrf::Default | TargetVrf::Auto => is_default(&router.vrf),
-            TargetVrf::Named(vrf) => router.vrf == vrf,
+    /// What the router of a VRF says; nothing if it is not for any of this.
+    fn words_for(&self, vrf: &str) -> Option<Words<'_>> {
+        let request = self.request;
+        match request.target {
+            TargetVrf::Default if !is_default(vrf) => None,
+            TargetVrf::Named(target) if vrf != target => None,
+            TargetVrf::Auto => {
+                let place = *request.by_vrf.get(if is_default(vrf) { DEFAULT_VRF } else { vrf })?;
+                let prefixes = Cow::Owned(texts(self.parts[place].iter()));
+                Some(Words { prefixes, heard: &request.networks[place].heard, network: Some(place) })
+            }
+            _ => Some(Words { prefixes: Cow::Borrowed(&self.all), heard: &request.heard, network: None }),
         }
     }
 
     /// All neighbors but the node itself: in a mesh, all nodes share one list.
     fn without_itself<'n>(
         &self,
-        neighbors: &'n [Neighbor],
-        named: &str,
+        router: &'n Router,
+        addresses: &[Option<IpAddr>],
+        source: &Source<'_>,
     ) -> Result<Vec<&'n Neighbor>, String> {
-        let mut others = Vec::new();
-        for neighbor in neighbors {
+        let mut others = Vec::with_capacity(router.neighbors.len());
+        for (neighbor, address) in router.neighbors.iter().zip(addresses) {
             if neighbor.address.is_empty() && neighbor.interface.is_empty() {
-                return Err(format!(
-                    "neighbor with neither address nor interface on FRRConfiguration {named}"
-                ));
+                let key = source.key;
+                return Err(format!("neighbor with neither address nor interface on FRRConfiguration {key}"));
             }
-            let address = neighbor.address.parse().ok();
-            if !address.is_some_and(|address: IpAddr| own_addresses(self.node).contains(&address)) {
+            if !address.is_some_and(|address| self.own.contains(&address)) {
                 others.push(neighbor);
             }
         }
         Ok(others)
     }
 
-    /// Neighbors that hear something, with what they hear.
-    fn told(&self, neighbors: Vec<&Neighbor>, named: &str) -> Result<Vec<Neighbor>, String> {
-        let mut told = Vec::new();
-        for neighbor in neighbors {
-            let name = peer(neighbor);
-            if neighbor.dual_stack_address_family {
-                return Err(format!(
-                    "DualStackAddressFamily==true not supported, seen on FRRConfiguration {named} neighbor {name}"
-                ));
+    /// The routers with what they take from each other's VRFs, in as many configurations as it takes.
+    fn specs(&self, mut routers: Vec<Router>, source: &Source<'_>) -> Vec<FRRConfigurationSpec> {
+        let raw = RawConfig {
+            priority: RAW_PRIORITY,
+            raw_config: own_routes_back(&routers),
+            ..RawConfig::default()
+        };
+        let leaked = self.leak(&mut routers);
+        routers.extend(leaked);
+        let mut routers = routers.into_iter();
+        let mut next = || routers.by_ref().take(ROUTERS).collect::<Vec<_>>();
+        let from = &source.configuration.spec;
+        let bgp = Bgp {
+            routers: next(),
+            bfd_profiles: from.bgp.bfd_profiles.clone(),
+            other: from.bgp.other.clone(),
+        };
+        let node_selector = self.only_this_node();
+        let mut specs = vec![FRRConfigurationSpec {
+            bgp,
+            raw,
+            node_selector: node_selector.clone(),
+            other: from.other.clone(),
+        }];
+        loop {
+            let bgp = Bgp { routers: next(), ..Bgp::default() };
+            if bgp.routers.is_empty() {
+                return specs;
             }
-            let family = family(neighbor).map_err(|()| {
-                format!("neighbor {name} on FRRConfiguration {named} has an address that is no IP address")
-            })?;
-            let fits = |net: &&IpNet| family.is_none_or(|family| family == Family::of_net(net));
-            let prefixes = texts(self.prefixes.iter().filter(fits));
-            if !prefixes.is_empty() {
-                let allowed = AllowedOut { prefixes, mode: AllowMode::Filtered, ..AllowedOut::default() };
-                let to_advertise = Advertise { allowed, ..Advertise::default() };
-                told.push(Neighbor { to_advertise, ..neighbor.clone() });
-            }
+            let node_selector = node_selector.clone();
+            specs.push(FRRConfigurationSpec { bgp, node_selector, ..FRRConfigurationSpec::default() });
         }
-        Ok(told)
     }
 
-    fn router(&self, source: &Router, neighbors: Vec<Neighbor>) -> Router {
-        let mut router = Router { neighbors, prefixes: texts(self.prefixes.iter()), ..source.clone() };
-        if !is_default(&router.vrf) {
-            import(&mut router, DEFAULT_VRF);
+    /// Routes that are advertised in another VRF than their own: each takes over the other's. Returns routers for the
+    /// VRFs that have none here.
+    fn leak(&self, routers: &mut [Router]) -> Vec<Router> {
+        let (Some(target), [first, ..]) = (self.request.leaks_into(), &mut *routers) else {
+            return Vec::new();
+        };
+        let Router { asn, id, .. } = first;
+        let (asn, id) = (*asn, id.clone());
+        let there = |(_, place): &(&&str, &usize)| !self.parts[**place].is_empty();
+        let vrfs = self.request.by_vrf.iter().filter(there).map(|(vrf, _)| *vrf).filter(|vrf| *vrf != target);
+        let vrfs: Vec<&str> = vrfs.collect();
+        for router in routers {
+            import(router, &vrfs);
         }
-        router
+        let leaked = |vrf: &&str| {
+            let vrf = if *vrf == DEFAULT_VRF { String::new() } else { (*vrf).to_owned() };
+            let mut router = Router { asn, id: id.clone(), vrf, ..Router::default() };
+            import(&mut router, &[target]);
+            router
+        };
+        vrfs.iter().map(leaked).collect()
     }
 
     fn only_this_node(&self) -> LabelSelector {
@@ -146,29 +261,88 @@ impl Speech<'_> {
     }
 }
 
+/// A node's part of each network. Records and networks are both in order of their names; where most records are of
+/// other networks, looking for each is faster than walking past them.
+fn parts<'a>(networks: &[&'a Known], node: &'a Node) -> Vec<&'a [IpNet]> {
+    let records = &node.subnets.0;
+    let few = networks.len() * 8 < records.len();
+    let mut walk = records.iter().peekable();
+    let mut recorded = |name: &str| {
+        if few {
+            return node.subnets_in(name);
+        }
+        while walk.next_if(|(passed, _)| passed.as_str() < name).is_some() {}
+        walk.next_if(|(found, _)| found.as_str() == name).map_or(&[][..], |(_, subnets)| subnets)
+    };
+    let part = |known: &&'a Known| match known.part {
+        Part::Whole => known.subnets.as_slice(),
+        Part::Recorded { .. } => recorded(&known.name),
+    };
+    networks.iter().map(part).collect()
+}
+
+/// Neighbors that hear something, with what they hear and what is taken from them.
+fn told(neighbors: Vec<&Neighbor>, words: &Words<'_>, source: &Source<'_>) -> Result<Vec<Neighbor>, String> {
+    let mut told = Vec::with_capacity(neighbors.len());
+    for neighbor in neighbors {
+        let (name, key) = (peer(neighbor), source.key);
+        if neighbor.dual_stack_address_family {
+            return Err(format!(
+                "DualStackAddressFamily==true not supported, seen on FRRConfiguration {key} neighbor {name}"
+            ));
+        }
+        let family = family(neighbor).map_err(|()| {
+            format!("neighbor {name} on FRRConfiguration {key} has an address that is no IP address")
+        })?;
+        let fits = |of: Family| family.is_none_or(|family| family == of);
+        let prefixes: Vec<String> =
+            words.prefixes.iter().filter(|text| fits(family_of(text))).cloned().collect();
+        if prefixes.is_empty() {
+            continue;
+        }
+        let allowed = AllowedOut { prefixes, mode: AllowMode::Filtered, ..AllowedOut::default() };
+        let to_advertise = Advertise { allowed, ..Advertise::default() };
+        let heard = words.heard.iter().filter(|(family, _)| fits(*family));
+        let prefixes: Vec<PrefixSelector> = heard.map(|(_, selector)| selector.clone()).collect();
+        let to_receive = if prefixes.is_empty() {
+            neighbor.to_receive.clone()
+        } else {
+            let allowed = AllowedIn { prefixes, mode: AllowMode::Filtered, ..AllowedIn::default() };
+            Receive { allowed, ..Receive::default() }
+        };
+        told.push(Neighbor { to_advertise, to_receive, ..neighbor.clone() });
+    }
+    Ok(told)
+}
+
 /// Addresses by which a mesh may name the node itself.
 pub fn own_addresses(node: &Node) -> BTreeSet<IpAddr> {
     node.primary.0.nets().map(|net| net.addr()).chain(node.addresses.iter().copied()).collect()
 }
 
-/// Routes that are advertised in another VRF live in the default one: each takes over the other's routes.
-fn leak(target: &Router) -> Option<Router> {
-    if is_default(&target.vrf) {
-        return None;
+/// A router without its neighbors and prefixes, which are replaced: there may be many.
+fn bare(router: &Router) -> Router {
+    let Router { asn, id, vrf, neighbors: _, prefixes: _, imports, evpn, other } = router;
+    Router {
+        asn: *asn,
+        id: id.clone(),
+        vrf: vrf.clone(),
+        imports: imports.clone(),
+        evpn: evpn.clone(),
+        other: other.clone(),
+        ..Router::default()
     }
-    let mut router = Router { asn: target.asn, id: target.id.clone(), ..Router::default() };
-    import(&mut router, &target.vrf);
-    Some(router)
 }
 
 fn is_default(vrf: &str) -> bool {
     vrf.is_empty() || vrf == DEFAULT_VRF
 }
 
-fn import(router: &mut Router, vrf: &str) {
-    if !router.imports.iter().any(|import| import.vrf == vrf) {
-        router.imports.push(Import { vrf: vrf.to_owned(), ..Import::default() });
-    }
+/// Takes over the routes of these VRFs too.
+fn import(router: &mut Router, vrfs: &[&str]) {
+    let there: BTreeSet<String> = router.imports.iter().map(|import| import.vrf.clone()).collect();
+    let new = vrfs.iter().filter(|vrf| !there.contains(**vrf));
+    router.imports.extend(new.map(|vrf| Import { vrf: (*vrf).to_owned(), ..Import::default() }));
 }
 
 /// The family a neighbor exchanges routes of; without an address it is both.
@@ -179,13 +353,21 @@ fn family(neighbor: &Neighbor) -> Result<Option<Family>, ()> {
     neighbor.address.parse().map(|address| Some(Family::of(address))).map_err(|_| ())
 }
 
+/// The family of a prefix that was written by us.
+fn family_of(text: &str) -> Family {
+    if text.contains(':') { Family::V6 } else { Family::V4 }
+}
+
 fn peer(neighbor: &Neighbor) -> &str {
     if neighbor.address.is_empty() { &neighbor.interface } else { &neighbor.address }
 }
 
 /// Prefixes in the order of their texts, each once.
 fn texts<'a>(nets: impl Iterator<Item = &'a IpNet>) -> Vec<String> {
-    nets.map(ToString::to_string).collect::<BTreeSet<_>>().into_iter().collect()
+    let mut texts: Vec<String> = nets.map(ToString::to_string).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts
 }
 
 /// Text that makes the routers take routes that come back with their own AS number: nodes share one, and hear of each

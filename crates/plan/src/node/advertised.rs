@@ -1,28 +1,60 @@
-//! Whether the node's part of the default network is told to BGP peers.
+//! Which of the node's subnets are told to BGP peers: by whom they were asked to, and in which VRF.
 //!
-//! The truth is what the speaker is told: a generated FRRConfiguration for this node that originates the node's subnet.
-//! So addresses are never un-NATed before somebody is told the way back, and a mistake in an advertisement that leaves
-//! the generated configurations in place leaves this in place too.
+//! The truth is what the speaker is told: a generated FRRConfiguration for this node that originates the node's subnet
+//! and lets a neighbour hear of it. So addresses are never un-NATed before somebody is told the way back, and a mistake
+//! in an advertisement that leaves the generated configurations in place leaves this in place too.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use ipnet::IpNet;
 use underlay_api::FRRConfiguration;
+use underlay_api::frr::{AllowMode, Neighbor, Router};
 use underlay_world::select::picks;
 use underlay_world::{Node, World};
 
 /// Label of generated configurations; the value is the advertisement's name.
 pub const GENERATED_LABEL: &str = "k8s.ovn.org/route-advertisements";
 
-/// Whether any generated configuration for the node originates one of these subnets.
-pub fn is_advertised(world: &World, node: &Node, subnets: &[IpNet]) -> bool {
-    world.frr_configurations.values().any(|configuration| originates(configuration, node, subnets))
+/// What all generated configurations for a node tell its peers, by the advertisement that they are generated from:
+/// prefixes, each with a VRF it is told in. The default one has no name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told(BTreeMap<String, BTreeSet<(IpNet, String)>>);
+
+impl Told {
+    /// Of this node.
+    pub fn by(node: &Node, world: &World) -> Self {
+        let mut told = Self::default();
+        for configuration in world.frr_configurations.values() {
+            let labels = configuration.metadata.labels.as_ref();
+            let Some(advertisement) = labels.and_then(|labels| labels.get(GENERATED_LABEL)) else { continue };
+            if picks(&configuration.spec.node_selector, &node.labels).unwrap_or(false) {
+                told.0.entry(advertisement.clone()).or_default().extend(originated(configuration));
+            }
+        }
+        told
+    }
+
+    /// VRFs in which a subnet is told, for one of these advertisements; nothing means for any.
+    pub fn vrfs(&self, subnet: IpNet, by: Option<&BTreeSet<String>>) -> BTreeSet<String> {
+        let asked = self.0.iter().filter(|(name, _)| by.is_none_or(|by| by.contains(*name)));
+        let told = asked.flat_map(|(_, told)| told).filter(|(prefix, _)| *prefix == subnet);
+        told.map(|(_, vrf)| vrf.clone()).collect()
+    }
 }
 
-fn originates(configuration: &FRRConfiguration, node: &Node, subnets: &[IpNet]) -> bool {
-    let labels = configuration.metadata.labels.as_ref();
-    let generated = labels.is_some_and(|labels| labels.contains_key(GENERATED_LABEL));
-    let routers = &configuration.spec.bgp.routers;
-    let mut prefixes = routers.iter().flat_map(|router| &router.prefixes);
-    generated
-        && prefixes.any(|prefix| prefix.parse().is_ok_and(|net: IpNet| subnets.contains(&net)))
-        && picks(&configuration.spec.node_selector, &node.labels).unwrap_or(false)
+fn originated(configuration: &FRRConfiguration) -> impl Iterator<Item = (IpNet, String)> {
+    configuration.spec.bgp.routers.iter().flat_map(|router| {
+        let vrf = if router.vrf == "default" { "" } else { router.vrf.as_str() };
+        let heard = router.prefixes.iter().filter(|prefix| is_heard(router, prefix));
+        heard.filter_map(|prefix| prefix.parse().ok()).map(|net: IpNet| (net.trunc(), vrf.to_owned()))
+    })
+}
+
+/// Whether any neighbour of a router hears of a prefix.
+fn is_heard(router: &Router, prefix: &String) -> bool {
+    let hears = |neighbor: &Neighbor| {
+        let allowed = &neighbor.to_advertise.allowed;
+        allowed.mode == AllowMode::All || allowed.prefixes.contains(prefix)
+    };
+    router.neighbors.iter().any(hears)
 }

@@ -62,8 +62,8 @@ pub fn plan(site: &Site<'_>, others: &Others<'_>, egress: impl Fn(&Site<'_>) -> 
     for side in &site.families {
         pipeline.connections(side);
         pipeline.services(side);
-        if site.advertised {
-            pipeline.direct(side);
+        if side.advertised {
+            pipeline.direct(patch, side);
         }
     }
     pipeline.rest();
@@ -211,8 +211,8 @@ impl Pipeline<'_> {
     }
 
     /// Advertised pods: straight in, straight out.
-    fn direct(&mut self, side: &Side) {
-        let (uplink, patch, mac) = (self.uplink, self.patch, self.mac);
+    fn direct(&mut self, patch: u32, side: &Side) {
+        let (uplink, mac) = (self.uplink, self.mac);
         let Words { ip, source, destination } = words(side.family);
         let subnet = side.subnet;
         let inbound = format!("in_port={uplink},{ip},{destination}={subnet}");
@@ -247,6 +247,9 @@ impl Pipeline<'_> {
     fn own_network(&mut self, own: u32, side: &Side) {
         // Whatever else it sends: other networks may have the same addresses.
         self.add(0, 90, format!("in_port={own},{}", words(side.family).ip), "drop".to_owned());
+        if side.advertised {
+            self.direct(own, side);
+        }
         let (Some(stand), Some(external)) = (side.stand, side.external) else { return };
         self.own_connections(own, side.family, stand, external.addr());
         for net in self.site.settings.service_nets(side.family) {
@@ -271,6 +274,11 @@ impl Pipeline<'_> {
         let out = format!("in_port={own},dl_src={mac},{ip},{source}={}", stand.gateway);
         let commit = format!("ct(commit,zone={zone},nat(src={external}),exec(set_field:{mark}->ct_mark))");
         self.add(0, 100, out, format!("{commit},output:{uplink}"));
+        if self.site.network.is_routed() {
+            // To an endpoint of a service on another node, the router itself has chosen the node's address.
+            let out = format!("in_port={own},dl_src={mac},{ip},{source}={external}");
+            self.add(0, 99, out, format!("{commit},output:{uplink}"));
+        }
         // Only services are reached under this address; outside it means nothing.
         let node = format!("in_port=LOCAL,{ip},{source}={}", stand.management);
         self.add(0, 105, node, "drop".to_owned());

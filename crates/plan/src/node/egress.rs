@@ -79,7 +79,7 @@ pub fn announced(site: &Site<'_>, placed: &Placed, selections: &[Selection<'_>])
 
 fn groups<'a>(site: &Site<'a>, placed: &Placed, selections: &'a [Selection<'a>]) -> Vec<Group<'a>> {
     let mut groups = Vec::new();
-    if site.network.is_default() && site.settings.no_overlay.is_some() {
+    if site.network.is_routed() {
         return groups;
     }
     let mut served: BTreeSet<&Key> = BTreeSet::new();

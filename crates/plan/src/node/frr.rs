@@ -19,14 +19,11 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use underlay_api::FRRConfiguration;
 use underlay_desired::ObjectRef;
-use underlay_desired::frr::{Config, Password, RawText};
-use underlay_desired::why::Why;
+use underlay_desired::frr::{Config, RawText};
+use underlay_world::{Key, Secret};
 
 use read::Part;
 use unite::Draft;
-
-/// Passwords by namespace and name of their secret.
-pub type Secrets = BTreeMap<(String, String), Password>;
 
 /// What the node's resources come to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +32,27 @@ pub struct Merged {
     pub config: Config,
     /// What is wrong with resources that were left out.
     pub conflicts: Vec<Conflict>,
+    /// Secrets that the resources take passwords from.
+    pub secrets: BTreeSet<Key>,
+    /// Those of them that nobody has looked at yet: until then the configuration is for people to look at, and not for
+    /// FRR.
+    pub unread: BTreeSet<Key>,
+    /// The resources that make sense by themselves.
+    parts: Vec<Part>,
+    /// What is wrong with the others.
+    senseless: Vec<Conflict>,
+}
+
+impl Merged {
+    /// The same without a resource that turned out to be of no use: everything that relied on it goes too, and what only
+    /// it was against comes back.
+    #[must_use]
+    pub fn without(self, object: &ObjectRef, field: &str, reason: &str) -> Self {
+        let Self { secrets, unread, mut parts, mut senseless, .. } = self;
+        parts.retain(|part| part.object != *object);
+        senseless.push(Problem::new(field, reason).of(object));
+        put_together(parts, senseless, secrets, unread)
+    }
 }
 
 /// Why a resource has no part in the configuration.
@@ -69,24 +87,35 @@ impl Problem {
 pub fn merge<'a>(
     node_labels: &BTreeMap<String, String>,
     configurations: impl IntoIterator<Item = &'a FRRConfiguration>,
-    secrets: &Secrets,
+    secrets: &BTreeMap<Key, Secret>,
 ) -> Merged {
-    let mut conflicts = Vec::new();
-    let mut parts = Vec::new();
+    let (mut parts, mut senseless) = (Vec::new(), Vec::new());
+    let mut wanted = BTreeSet::new();
     for configuration in configurations {
         let object = reference(configuration);
         match selects(configuration, node_labels) {
             Ok(false) => {}
-            Err(problem) => conflicts.push(problem.of(&object)),
-            Ok(true) => match read::read(object.clone(), configuration, secrets) {
+            Err(problem) => senseless.push(problem.of(&object)),
+            Ok(true) => match read::read(object.clone(), configuration, secrets, &mut wanted) {
                 Ok(part) => parts.push(part),
-                Err(problems) => conflicts.extend(problems.into_iter().map(|problem| problem.of(&object))),
+                Err(problems) => senseless.extend(problems.into_iter().map(|problem| problem.of(&object))),
             },
         }
     }
-    let draft = settle(&mut parts, &mut conflicts);
+    let unread = wanted.iter().filter(|key| !secrets.contains_key(key)).cloned().collect();
+    put_together(parts, senseless, wanted, unread)
+}
+
+fn put_together(
+    parts: Vec<Part>,
+    senseless: Vec<Conflict>,
+    secrets: BTreeSet<Key>,
+    unread: BTreeSet<Key>,
+) -> Merged {
+    let (mut fitting, mut conflicts) = (parts.clone(), senseless.clone());
+    let draft = settle(&mut fitting, &mut conflicts);
     conflicts.sort();
-    Merged { config: finish(draft, &parts), conflicts }
+    Merged { config: finish(draft, &fitting), conflicts, secrets, unread, parts, senseless }
 }
 
 /// Unites the parts and leaves out those that ask for what the whole does not have, until nothing is left to object
@@ -119,16 +148,12 @@ fn unite_all(parts: &[Part]) -> (Draft, Vec<Conflict>) {
 }
 
 fn finish(draft: Draft, parts: &[Part]) -> Config {
-    let mut texts: Vec<(i32, &Part, &str)> = parts
+    let mut texts: Vec<(i32, &ObjectRef, &RawText)> = parts
         .iter()
-        .filter_map(|part| part.raw.as_ref().map(|(priority, text)| (*priority, part, text.as_str())))
+        .filter_map(|part| part.raw.as_ref().map(|(priority, text)| (*priority, &part.object, text)))
         .collect();
-    texts.sort_by_key(|(priority, part, _)| (*priority, part.object.clone()));
-    let raw = texts
-        .into_iter()
-        .map(|(_, part, text)| RawText { text: text.to_owned(), why: Why::from_object(part.object.clone()) })
-        .collect();
-    draft.finish(raw)
+    texts.sort_by_key(|(priority, object, _)| (*priority, *object));
+    draft.finish(texts.into_iter().map(|(_, _, text)| text.clone()).collect())
 }
 
 fn reference(configuration: &FRRConfiguration) -> ObjectRef {

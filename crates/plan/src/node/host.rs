@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use underlay_desired::linux::{Address, Host, Link, Neighbor, Route, Sysctl, Vrf};
+use underlay_desired::linux::{self, Address, Host, Link, Neighbor, Route, Sysctl, Vrf};
 use underlay_desired::nft::{Chain, Hook, Rule, Ruleset};
 use underlay_desired::switch::{Port, Switch};
 use underlay_net::cidr::{host, with_length_of};
@@ -14,6 +14,10 @@ use super::tables::{Part, table};
 
 /// The kernel's main table.
 const MAIN_TABLE: u32 = 254;
+/// The table by which the node itself reaches pods where the main table knows other ways, and the priority of the rule
+/// that says so.
+const OWN_TABLE: u32 = 7;
+const OWN_PRIORITY: u32 = 31;
 /// Bridge of OVN's own ports.
 const INTEGRATION_BRIDGE: &str = "br-int";
 
@@ -97,8 +101,26 @@ impl Planner<'_> {
                 source: None,
                 mtu: Some(self.site.network.mtu),
             };
-            self.host.routes.insert(route, why.clone());
+            self.host.routes.insert(route.clone(), why.clone());
+            if self.site.network.is_routed() {
+                self.past_learned_routes(side.family, route);
+            }
         }
+    }
+
+    /// Without overlay the main table knows ways to other nodes' pods, too. The node itself does not take them: it is
+    /// among its pods and speaks with all of them as one of them, under the same address.
+    fn past_learned_routes(&mut self, family: Family, route: Route) {
+        let rule = linux::Rule {
+            priority: OWN_PRIORITY,
+            family,
+            mark: None,
+            to: Some(route.destination),
+            incoming: Some("lo".to_owned()),
+            table: OWN_TABLE,
+        };
+        self.host.rules.insert(rule, self.site.why.clone());
+        self.host.routes.insert(Route { table: OWN_TABLE, ..route }, self.site.why.clone());
     }
 
     /// Services are behind a next hop that nobody has: the bridge catches what is sent to it.
@@ -183,7 +205,22 @@ pub fn plan_filter(site: &Site<'_>, others: &Others<'_>) -> Ruleset {
     Ruleset::from([
         ("management-snat".to_owned(), base_chain("nat", "postrouting", 100, to_pods)),
         ("forwarded".to_owned(), base_chain("filter", "forward", 0, forwarded)),
+        ("advertised-networks".to_owned(), base_chain("filter", "output", 0, to_tenants(others))),
     ])
+}
+
+/// The node's own programs have no business in user-defined networks, although the peers tell the way to those that are
+/// advertised.
+fn to_tenants(others: &Others<'_>) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for other in others.sites.values().filter(|other| other.advertised()) {
+        for net in &other.network.nets {
+            let family = if net.addr().is_ipv4() { "ip" } else { "ip6" };
+            let text = format!("ct state new {family} daddr {net} drop");
+            rules.push(Rule { text, why: other.why.clone() });
+        }
+    }
+    rules
 }
 
 fn base_chain(kind: &str, point: &str, priority: i32, rules: Vec<Rule>) -> Chain {

@@ -6,12 +6,14 @@
 pub mod addresses;
 pub mod advertised;
 mod annotations;
+mod apart;
 mod bridge;
 pub mod egress;
 pub mod frr;
 mod host;
 pub mod imports;
 pub mod isolation;
+mod mesh;
 mod nat;
 pub mod network;
 pub mod networks;
@@ -24,8 +26,8 @@ pub mod topology;
 mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use ipnet::IpNet;
 use underlay_desired::flow::{Announcement, Flows};
 use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
@@ -34,9 +36,10 @@ use underlay_desired::switch::Switch;
 use underlay_world::{Local, Node, Settings, World};
 
 use addresses::Placed;
-use imports::Learned;
+use advertised::Told;
+use imports::{Policy, Ranges};
 use network::Network;
-use networks::Others;
+use networks::{Carried, Others};
 use site::{Site, Waiting};
 
 /// Everything a node should have.
@@ -73,10 +76,10 @@ pub struct Zone {
     pub pods: Placed,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
-    /// What became of the routes that BGP brought.
-    pub learned: Vec<Learned>,
-    /// The node's subnets of user-defined networks that are on it, by name.
-    pub carried: BTreeMap<String, Vec<IpNet>>,
+    /// Which of the routes that BGP brought its networks take.
+    pub imports: Vec<Policy>,
+    /// The node's part of user-defined networks that are on it, by name.
+    pub carried: BTreeMap<String, Carried>,
     /// User-defined networks that are not on the node yet, and what each waits for.
     pub waiting: BTreeMap<String, String>,
 }
@@ -100,7 +103,8 @@ pub fn plan_without(
     let speaker = node.map(|node| speaker(node, world)).unwrap_or_default();
     let networks = networks::find(world, settings);
     let default = Network::default_network(settings, networks.elsewhere());
-    let find = |network| Site::find(name, network, world, settings, local);
+    let told = node.map(|node| Told::by(node, world)).unwrap_or_default();
+    let find = |network| Site::find(name, network, world, settings, local, &told);
     match find(&default) {
         Ok(site) => {
             let zone = zone(&site, Others::find(&networks, find), without);
@@ -112,7 +116,8 @@ pub fn plan_without(
 
 fn speaker(node: &Node, world: &World) -> frr::Merged {
     let configurations = world.frr_configurations.values().map(AsRef::as_ref);
-    frr::merge(&node.labels, configurations, &frr::Secrets::new())
+    let configurations = mesh::without_itself(configurations, node);
+    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets)
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
@@ -122,7 +127,8 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
     let (mut northbound, mut southbound) = (Rows::default(), Rows::default());
     let (mut switch, mut host) = (Switch::default(), Host::default());
     let wanted = others.sites.iter().filter(|(name, _)| !without.contains(**name));
-    for site in std::iter::once(site).chain(wanted.map(|(_, site)| site)) {
+    let wanted: Vec<&Site<'_>> = std::iter::once(site).chain(wanted.map(|(_, site)| site)).collect();
+    for site in &wanted {
         topology::plan(site, &mut northbound);
         zones::plan(site, &mut northbound);
         nat::plan(site, &mut northbound);
@@ -137,8 +143,11 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         .chain(others.sites.values())
         .flat_map(|site| egress::announced(site, &placed, &egress))
         .collect();
-    let learned = imports::plan(site, &mut northbound);
+    let told = std::iter::once(site).chain(others.sites.values()).filter(|site| site.advertised());
+    let ranges = Arc::new(Ranges::of(told.map(|site| site.network)));
+    let imports = wanted.iter().map(|site| Policy::of(site, &ranges)).collect();
     isolation::plan(site, &placed, &mut northbound);
+    apart::plan(site, &others, without, &mut northbound);
     zones::plan_chassis(site, &mut southbound);
     Zone {
         northbound,
@@ -152,9 +161,9 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         host,
         filter: host::plan_filter(site, &others),
         pods: placed,
-        advertised: site.advertised,
-        learned,
-        carried: others.subnets(),
+        advertised: site.advertised(),
+        imports,
+        carried: others.carried(),
         waiting: others.waiting,
     }
 }

@@ -1,4 +1,5 @@
-//! Whose address the outside sees: the node's, or the pod's own where it is advertised.
+//! Whose address the outside sees: the node's, or the pod's own where it is advertised. Without overlay the pods of a
+//! network see each other's own.
 //!
 //! The gateway router of a user-defined network shows an address of the network's own, since the same pod addresses may
 //! be in several networks; the external bridge turns that into the node's. To the node itself and to the services that
@@ -10,7 +11,8 @@ use underlay_desired::ovn::{Row, RowId, Rows, Table};
 use underlay_net::hash::hashed_name;
 use underlay_net::{Family, NetworkNames};
 
-use super::site::Site;
+use super::network::Transport;
+use super::site::{Side, Site};
 
 /// Ports that translated connections may come from.
 const PORTS: &str = "32768-60999";
@@ -26,14 +28,14 @@ pub fn plan(site: &Site<'_>, rows: &mut Rows) {
         // Errors that the router itself reports to the outside.
         let join = side.join_gateway.addr().to_string();
         let mut sources = vec![(join, String::new())];
-        // An advertised pod shows its own address, except to nodes: they would answer past OVN, from another address.
-        let (family, nodes) = (side.family.ovn(), hashed_name(&node_addresses_id(side.family)));
-        let only = if site.advertised { format!("{family}.dst == ${nodes}") } else { String::new() };
+        let (only, exempt) = hidden(site, side, rows);
+        let exempt = Vec::from_iter(exempt);
         sources.extend(site.network.nets(side.family).map(|net| (net.to_string(), only.clone())));
         for (source, matches) in sources {
             let row = translation(site, &gateway, &source, &source, external)
                 .text("external_port_range", PORTS)
-                .text("match", matches);
+                .text("match", matches)
+                .rows("exempted_ext_ips", exempt.clone());
             let nat = rows.add(row);
             rows.refer(&gateway, "nat", nat);
         }
@@ -42,6 +44,37 @@ pub fn plan(site: &Site<'_>, rows: &mut Rows) {
         from_node(site, &gateway, rows);
     }
     towards_node(site, rows);
+}
+
+/// From whom the addresses of pods are hidden: a match for those, and the set of those they are shown to nevertheless.
+fn hidden(site: &Site<'_>, part: &Side, rows: &mut Rows) -> (String, Option<RowId>) {
+    // An advertised pod shows its own address, except to nodes: they would answer past OVN, from another address.
+    let nodes = || format!("{}.dst == ${}", part.family.ovn(), hashed_name(&node_addresses_id(part.family)));
+    match site.network.transport {
+        Transport::Geneve | Transport::NoOverlay { outbound_snat: false } if part.advertised => {
+            (nodes(), None)
+        }
+        Transport::Geneve => (String::new(), None),
+        // Nobody would find the way back to a pod that is not advertised yet.
+        Transport::NoOverlay { .. } => (String::new(), Some(exemption(site, part, rows))),
+    }
+}
+
+/// The set of those to whom pods show their own address without overlay: the network's other pods. The node itself is
+/// reached past the gateway router.
+fn exemption(site: &Site<'_>, part: &Side, rows: &mut Rows) -> RowId {
+    let network = &site.network.name;
+    let controller = format!("{network}-network-controller");
+    let id = format!("{controller}:Cluster:no-overlay-snat-exemption:{}:{network}", part.family);
+    let row = Row::new(Table::AddressSet, &id, &site.why)
+        .text("name", hashed_name(&id))
+        .texts("addresses", site.network.nets(part.family).map(|net| net.to_string()))
+        .entry("external_ids", "k8s.ovn.org/id", &id)
+        .entry("external_ids", "k8s.ovn.org/owner-controller", &controller)
+        .entry("external_ids", "k8s.ovn.org/owner-type", "Cluster")
+        .entry("external_ids", "k8s.ovn.org/name", "no-overlay-snat-exemption")
+        .entry("external_ids", "ip-family", part.family.to_string());
+    rows.add(site.mark(row))
 }
 
 /// What the node itself and the pods of user-defined networks send to services: it comes with addresses that only the

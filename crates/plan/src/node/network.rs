@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use underlay_api::annotations::{DEFAULT_NETWORK, NetworkId};
-use underlay_api::network::{Layer3, Network as Definition};
+use underlay_api::network::{Layer3, Network as Definition, Transport as Asked};
 use underlay_desired::ObjectRef;
 use underlay_net::alloc::SubnetRange;
 use underlay_net::{Family, NetworkNames};
@@ -38,10 +38,26 @@ pub struct Network {
     pub join: Dual,
     /// Largest packet.
     pub mtu: u32,
+    /// How its packets travel between nodes.
+    pub transport: Transport,
     /// Whose pods it carries.
     pub tenants: Tenants,
+    /// The advertisements that select it; nothing for the default network, which any may mean.
+    pub advertisers: Option<BTreeSet<String>>,
     /// What defines it; nothing for the default network.
     pub source: Option<ObjectRef>,
+}
+
+/// How packets of a network travel between nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// In tunnels.
+    Geneve,
+    /// As they are, on routes that nodes tell each other.
+    NoOverlay {
+        /// Whether what leaves the cluster has the node's address.
+        outbound_snat: bool,
+    },
 }
 
 /// Namespaces whose traffic a network carries.
@@ -73,7 +89,12 @@ impl Network {
             excluded: Vec::new(),
             join: settings.join,
             mtu: settings.mtu,
+            transport: match settings.no_overlay {
+                None => Transport::Geneve,
+                Some(chosen) => Transport::NoOverlay { outbound_snat: chosen.outbound_snat },
+            },
             tenants: Tenants::AllBut(elsewhere),
+            advertisers: None,
             source: None,
         }
     }
@@ -100,8 +121,16 @@ impl Network {
             nets: layer3.subnets.iter().map(|subnet| subnet.cidr.trunc()).collect(),
             excluded: layer3.exclude_subnets.clone(),
             join,
-            mtu: definition.mtu.unwrap_or(settings.mtu),
+            mtu: definition.mtu.unwrap_or_else(|| match definition.transport {
+                Asked::NoOverlay(_) => settings.mtu,
+                Asked::Geneve | Asked::Evpn(_) => settings.mtu_in_tunnels(),
+            }),
+            transport: match &definition.transport {
+                Asked::NoOverlay(chosen) => Transport::NoOverlay { outbound_snat: chosen.outbound_snat },
+                Asked::Geneve | Asked::Evpn(_) => Transport::Geneve,
+            },
             tenants: Tenants::Only(BTreeMap::new()),
+            advertisers: Some(BTreeSet::new()),
             source: None,
         }
     }
@@ -109,6 +138,11 @@ impl Network {
     /// Whether it is the default one.
     pub fn is_default(&self) -> bool {
         self.id == NetworkId::DEFAULT.0
+    }
+
+    /// Whether its packets travel between nodes as they are.
+    pub fn is_routed(&self) -> bool {
+        self.transport != Transport::Geneve
     }
 
     /// Its addresses of pods, of one family.

@@ -77,11 +77,23 @@ impl<'a> Others<'a> {
         Self { networks, sites, waiting }
     }
 
-    /// The node's subnets of those that it has a place in, by name.
-    pub fn subnets(&self) -> BTreeMap<String, Vec<IpNet>> {
-        let subnets = |site: &Site<'_>| site.families.iter().map(|side| side.subnet).collect();
-        self.sites.iter().map(|(name, site)| ((*name).to_owned(), subnets(site))).collect()
+    /// The node's part of those that it has a place in, by name.
+    pub fn carried(&self) -> BTreeMap<String, Carried> {
+        let carried = |site: &Site<'_>| Carried {
+            subnets: site.families.iter().map(|side| side.subnet).collect(),
+            advertised: site.advertised(),
+        };
+        self.sites.iter().map(|(name, site)| ((*name).to_owned(), carried(site))).collect()
     }
+}
+
+/// A node's part of a network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carried {
+    /// Its subnets.
+    pub subnets: Vec<IpNet>,
+    /// Whether they are told to BGP peers.
+    pub advertised: bool,
 }
 
 /// A network as its attachment definitions tell of it.
@@ -91,6 +103,7 @@ struct Draft<'a> {
     /// The first that told.
     first: &'a Nad,
     tenants: BTreeMap<String, String>,
+    advertisers: BTreeSet<String>,
 }
 
 /// Finds all networks.
@@ -161,6 +174,7 @@ impl Networks {
             id: nad.id,
             first: nad,
             tenants: BTreeMap::new(),
+            advertisers: BTreeSet::new(),
         });
         draft.id = draft.id.or(nad.id);
         if draft.definition != definition || nad.id.is_some_and(|id| draft.id != Some(id)) {
@@ -172,6 +186,7 @@ impl Networks {
             return self.refuse(namespace, problem);
         }
         draft.tenants.insert(namespace.clone(), own.clone());
+        draft.advertisers.extend(nad.advertisers.0.iter().cloned());
         self.attachments.insert(nad.key.to_string(), name.to_owned());
         let attachment = Attachment { name: nad.key.to_string(), network: name.to_owned() };
         match self.namespaces.get(namespace) {
@@ -202,6 +217,7 @@ impl Networks {
             return Err(format!("cannot be told from network {} in OVN", other.name));
         }
         network.tenants = Tenants::Only(draft.tenants.clone());
+        network.advertisers = Some(draft.advertisers.clone());
         network.source = Some(source(draft.first));
         Ok(Some(network))
     }
@@ -212,8 +228,8 @@ fn carried(definition: &Definition) -> Result<&Layer3, String> {
     let Topology::Layer3(layer3) = &definition.topology else {
         return Err(format!("has topology {}, which nodes do not carry", definition.topology.as_str()));
     };
-    if definition.transport != Transport::Geneve {
-        return Err("has a transport other than Geneve, which nodes do not carry".to_owned());
+    if matches!(definition.transport, Transport::Evpn(_)) {
+        return Err("has transport EVPN, which nodes do not carry".to_owned());
     }
     if definition.uplink.is_some() {
         return Err("has an uplink of its own, which nodes do not carry".to_owned());

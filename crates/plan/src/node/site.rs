@@ -1,5 +1,6 @@
 //! Where a node stands in a network: its addresses in every range, worked out once for all that follows.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -11,11 +12,15 @@ use underlay_net::{Family, Mac, NetworkNames};
 use underlay_world::local::Bridge;
 use underlay_world::{Local, Node, Settings, World};
 
-use super::network::{Network, Stand};
+use super::advertised::Told;
+use super::network::{Network, Stand, Transport};
 
 /// Bytes that a tunnel adds to a packet: outer Ethernet and IP headers, UDP, Geneve and OVN's option.
 const GENEVE_V4: u32 = 58;
 const GENEVE_V6: u32 = 78;
+
+/// The default VRF has no name.
+const DEFAULT_VRF: &str = "";
 
 /// Offsets in the masquerade range.
 pub mod masquerade {
@@ -52,8 +57,8 @@ pub struct Site<'a> {
     pub families: Vec<Side>,
     /// The number of the node.
     pub id: u16,
-    /// Whether the node's part of the network is told to BGP peers.
-    pub advertised: bool,
+    /// VRFs in which the node's part of the network is told to BGP peers. The default one has no name.
+    pub vrfs: BTreeSet<String>,
     /// The reason of what is there because the node is.
     pub why: Why,
 }
@@ -79,6 +84,8 @@ pub struct Side {
     pub external: Option<IpNet>,
     /// The network's own addresses on the node; the default network has none.
     pub stand: Option<Stand>,
+    /// Whether the node's subnet is told to BGP peers in the default VRF, where the external bridge leads.
+    pub advertised: bool,
 }
 
 impl Side {
@@ -122,8 +129,9 @@ pub enum Waiting {
     Bridge,
     /// A link that carries what pods send.
     #[error(
-        "{bridge} to carry packets of {need} bytes: it carries {has}, and pods' packets travel in tunnels; \
-         set mtu {fitting} for pods, or raise that of the link"
+        "{bridge} to carry packets of {need} bytes: it carries {has}, which pods' packets{tunnels} do not fit in; \
+         set mtu {fitting} for pods, or raise that of the link",
+        tunnels = if .has == .fitting { "" } else { " in their tunnels" }
     )]
     Mtu {
         /// The external bridge.
@@ -158,6 +166,7 @@ impl<'a> Site<'a> {
         world: &'a World,
         settings: &'a Settings,
         local: &'a Local,
+        told: &Told,
     ) -> Result<Self, Waiting> {
         let node = world.node(name).ok_or_else(|| Waiting::Node(name.to_owned()))?;
         let id = node.id.ok_or_else(|| Waiting::Id(name.to_owned()))?.0;
@@ -165,10 +174,15 @@ impl<'a> Site<'a> {
             return Err(Waiting::Chassis);
         }
         let bridge = local.bridge.as_ref().ok_or(Waiting::Bridge)?;
-        check_size(bridge, network.mtu, local)?;
+        check_size(bridge, network, local)?;
         check_range(network, settings)?;
         let subnets = node.subnets_in(&network.name);
-        let side = |family| Side::find(family, subnets, id, network, settings, bridge);
+        let vrfs = |subnet: IpNet| told.vrfs(subnet, network.advertisers.as_ref());
+        let side = |family| {
+            let mut side = Side::find(family, subnets, id, network, settings, bridge)?;
+            side.advertised = vrfs(side.subnet).contains(DEFAULT_VRF);
+            Some(side)
+        };
         let families: Vec<Side> = network.families().filter_map(side).collect();
         if families.is_empty() || families.len() < network.families().count() {
             return Err(Waiting::Subnets { node: name.to_owned(), network: network.name.clone() });
@@ -178,14 +192,19 @@ impl<'a> Site<'a> {
         }
         let why = Why::from_object(ObjectRef::cluster("Node", name));
         let why = network.source.iter().cloned().fold(why, Why::and);
-        let advertised = network.is_default() && super::advertised::is_advertised(world, node, subnets);
+        let vrfs = families.iter().flat_map(|side| vrfs(side.subnet)).collect();
         let names = &network.names;
-        Ok(Self { network, names, node, local, bridge, settings, world, families, id, advertised, why })
+        Ok(Self { network, names, node, local, bridge, settings, world, families, id, vrfs, why })
     }
 
     /// The node's name.
     pub fn name(&self) -> &str {
         &self.node.name
+    }
+
+    /// Whether anything of the node's part is told to BGP peers in the default VRF.
+    pub fn advertised(&self) -> bool {
+        self.families.iter().any(|side| side.advertised)
     }
 
     /// The node's own interface in the network.
@@ -248,9 +267,13 @@ impl<'a> Site<'a> {
 }
 
 /// Packets that are too large for the way would vanish without a word: better to say so before any is sent.
-fn check_size(bridge: &Bridge, mtu: u32, local: &Local) -> Result<(), Waiting> {
-    let header = if local.encap.iter().any(IpAddr::is_ipv6) { GENEVE_V6 } else { GENEVE_V4 };
-    let (has, need) = (bridge.mtu, mtu + header);
+fn check_size(bridge: &Bridge, network: &Network, local: &Local) -> Result<(), Waiting> {
+    let header = match network.transport {
+        Transport::NoOverlay { .. } => 0,
+        Transport::Geneve if local.encap.iter().any(IpAddr::is_ipv6) => GENEVE_V6,
+        Transport::Geneve => GENEVE_V4,
+    };
+    let (has, need) = (bridge.mtu, network.mtu + header);
     if has >= need {
         return Ok(());
     }
@@ -293,6 +316,7 @@ impl Side {
             transit: place(&transit, id.into())?,
             external: bridge.addresses.iter().find(of_family).copied(),
             stand: network.stand(settings, family),
+            advertised: false,
         })
     }
 }

@@ -6,7 +6,7 @@
 //!                           transit_switch -- other nodes
 //! ```
 //!
-//! Every network has all of this for itself, under its own names.
+//! Every network has all of this for itself, under its own names; one without overlay has no transit switch.
 
 use ipnet::IpNet;
 use underlay_desired::ovn::{Row, RowId, Rows, Table};
@@ -232,7 +232,10 @@ fn node_policies(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
 fn gateway_routes(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
     let (external_port, _) = site.names.router_to_external(site.name());
     for side in &site.families {
-        for net in site.network.nets(side.family) {
+        // Without overlay, the pods of other nodes are where BGP says, or where everything else is.
+        let own = site.network.is_routed().then_some(side.subnet);
+        let all = site.network.nets(side.family).filter(|_| own.is_none());
+        for net in all.chain(own) {
             let via = side.join_cluster.addr().to_string();
             add_route(site, rows, router, StaticRoute::to(&net.to_string(), &via));
         }
@@ -241,11 +244,11 @@ fn gateway_routes(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
             let route = StaticRoute::to(&range, &next_hop.to_string()).out_of(&external_port);
             add_route(site, rows, router, route.marked("k8s.ovn.org/node-masquerade-subnet"));
         }
-        let everything = if side.subnet.addr().is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+        let everything = side.family.everything().to_string();
         for next_hop in
             site.local.next_hops.iter().filter(|hop| hop.is_ipv4() == side.subnet.addr().is_ipv4())
         {
-            let route = StaticRoute::to(everything, &next_hop.to_string()).out_of(&external_port);
+            let route = StaticRoute::to(&everything, &next_hop.to_string()).out_of(&external_port);
             add_route(site, rows, router, route);
         }
     }

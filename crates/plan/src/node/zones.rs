@@ -11,8 +11,11 @@ use underlay_world::Node;
 use super::site::Site;
 use super::topology::{StaticRoute, add_route, connect, host_prefix, joined, router_port_row};
 
-/// Adds the transit switch with a port for every other node.
+/// Adds the transit switch with a port for every other node, if packets travel between nodes in tunnels.
 pub fn plan(site: &Site<'_>, rows: &mut Rows) {
+    if site.network.is_routed() {
+        return;
+    }
     let router = RowId::new(Table::LogicalRouter, site.names.cluster_router());
     let name = site.names.transit_switch();
     let tunnel_key = TunnelKeys::SWITCHES + u32::from(site.network.id);

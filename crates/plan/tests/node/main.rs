@@ -1,5 +1,6 @@
 //! A node's plan: whatever the order of what is known, complete, and with a reason for every item.
 
+mod advertised;
 mod egress;
 mod networks;
 mod scene;
@@ -11,7 +12,7 @@ use scene::{advertise, local, pod, row, settings, text, world, zone};
 use underlay_desired::ovn::{Column, Table};
 use underlay_plan::node::site::Waiting;
 use underlay_plan::node::{NodePlan, Zone, plan};
-use underlay_world::local::{Assigned, LearnedRoute};
+use underlay_world::local::Assigned;
 use underlay_world::{Key, Local, Node, World};
 
 #[test]
@@ -131,50 +132,34 @@ fn services_lead_to_their_endpoints_and_to_the_node_by_another_name() {
 }
 
 #[test]
-fn learned_routes_are_imported_except_our_own_ranges() {
-    let mut local = local();
-    let route = |destination: &str, hops: &[&str]| LearnedRoute {
-        table: 254,
-        destination: destination.parse().expect("an address"),
-        next_hops: hops.iter().map(|hop| (hop.parse().expect("an address"), "br-ex".to_owned())).collect(),
+fn learned_routes_are_taken_except_our_own_ranges() {
+    let zone = zone(&world(), &local());
+    let policy = &zone.imports[0];
+    assert_eq!(
+        (policy.router.as_str(), policy.port.as_str(), policy.table),
+        ("GR_one", "rtoe-GR_one", Some(254))
+    );
+    let judge = |destination: &str, hops: &[&str]| {
+        let hops = hops.iter().map(|hop| (hop.parse().expect("an address"), "br-ex"));
+        let taken = policy.judge(&destination.parse().expect("a prefix"), hops);
+        taken.map(|gateways| gateways.len()).map_err(|refusal| refusal.to_string())
     };
-    local.learned = vec![
-        route("203.0.113.0/24", &["172.30.0.1", "172.30.0.2"]),
-        route("0.0.0.0/0", &["172.30.0.1"]),
-        route("10.244.3.0/24", &["172.30.0.13"]),
-        route("100.64.0.0/24", &["172.30.0.1"]),
-        LearnedRoute { table: 1001, ..route("198.51.100.0/24", &["172.30.0.1"]) },
-        route("192.0.2.0/24", &["fd00:172:30::1"]),
-        route("172.30.0.0/24", &["172.30.0.1"]),
-    ];
-    let zone = zone(&world(), &local);
-    let ids: Vec<&str> = zone
-        .northbound
-        .iter()
-        .filter(|row| matches!(row.columns.get("external_ids"), Some(Column::Map(ids)) if ids.contains_key("k8s.ovn.org/owner-controller")))
-        .filter(|row| row.id.table == Table::LogicalRouterStaticRoute)
-        .map(|row| row.id.id.as_str())
-        .collect();
-    let want = [
-        "GR_one/to/0.0.0.0/0/172.30.0.1",
-        "GR_one/to/203.0.113.0/24/172.30.0.1",
-        "GR_one/to/203.0.113.0/24/172.30.0.2",
-    ];
-    // The route by the node's own gateway and the one that BGP brought are one.
-    assert_eq!(ids, want);
-    let refused: Vec<String> = zone
-        .learned
-        .iter()
-        .filter_map(|route| Some(format!("{}: {}", route.destination, route.refused.as_ref()?)))
-        .collect();
-    let want = [
-        "10.244.3.0/24: it lies in the cluster's own range 10.244.0.0/16",
-        "100.64.0.0/24: it lies in the cluster's own range 100.64.0.0/16",
-        "198.51.100.0/24: it is in the kernel's table 1001, not in the main one",
-        "192.0.2.0/24: none of its next hops is at br-ex, the only link that OVN has to the world",
-        "172.30.0.0/24: it is the node's own link 172.30.0.0/24",
-    ];
-    assert_eq!(refused, want);
+    assert_eq!(judge("203.0.113.0/24", &["172.30.0.1", "172.30.0.2"]), Ok(2));
+    assert_eq!(judge("0.0.0.0/0", &["172.30.0.1"]), Ok(1));
+    for (destination, hop, want) in [
+        ("10.244.3.0/24", "172.30.0.13", "it lies in the cluster's own range 10.244.0.0/16"),
+        ("100.64.0.0/24", "172.30.0.1", "it lies in the cluster's own range 100.64.0.0/16"),
+        (
+            "192.0.2.0/24",
+            "fd00:172:30::1",
+            "none of its next hops is at br-ex, the only link that OVN has to the world",
+        ),
+        ("172.30.0.0/24", "172.30.0.1", "it is the node's own link 172.30.0.0/24"),
+    ] {
+        assert_eq!(judge(destination, &[hop]), Err(want.to_owned()));
+    }
+    let (everything, gateway) = ("0.0.0.0/0".parse().unwrap(), "172.30.0.1".parse().unwrap());
+    assert!(policy.has(everything, gateway), "the node's own gateway is there anyway");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::scene::{local, object, row, text, world, zone};
 /// Subnets of both nodes in a network, as annotations give them.
 const SUBNETS: [&str; 2] = ["10.10.2.0/24", "10.10.3.0/24"];
 
-fn nad(namespace: &str, name: &str, id: Option<u16>) -> Nad {
+pub fn nad(namespace: &str, name: &str, id: Option<u16>) -> Nad {
     let config = json!({
         "cniVersion": "1.1.0", "type": "ovn-k8s-cni-overlay",
         "name": format!("{namespace}_{name}"), "netAttachDefName": format!("{namespace}/{name}"),
@@ -31,7 +31,7 @@ fn nad(namespace: &str, name: &str, id: Option<u16>) -> Nad {
     .expect("one of ours")
 }
 
-fn add_nad(world: &mut World, nad: Nad) {
+pub fn add_nad(world: &mut World, nad: Nad) {
     world.nads.insert(nad.key.clone(), Arc::new(nad));
 }
 

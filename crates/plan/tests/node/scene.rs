@@ -111,7 +111,12 @@ pub fn local() -> Local {
 
 /// The plan of node `one`.
 pub fn zone(world: &World, local: &Local) -> Zone {
-    plan("one", world, &settings(), local).zone.expect("nothing is missing")
+    zone_with(&settings(), world, local)
+}
+
+/// The plan of node `one` in a cluster with these settings.
+pub fn zone_with(settings: &Settings, world: &World, local: &Local) -> Zone {
+    plan("one", world, settings, local).zone.expect("nothing is missing")
 }
 
 /// A row of a plan.
@@ -128,15 +133,21 @@ pub fn text<'a>(row: &'a Row, column: &str) -> &'a str {
 }
 
 /// A generated configuration of a node's speaker.
-fn generated(node: &str, prefix: &str) -> FRRConfiguration {
+fn generated(advertisement: &str, node: &str, prefix: &str) -> FRRConfiguration {
     let configuration: FRRConfiguration = object(json!({
         "metadata": {
             "namespace": "frr", "name": "ovnk-generated-1",
-            "labels": { "k8s.ovn.org/route-advertisements": "default" },
+            "labels": { "k8s.ovn.org/route-advertisements": advertisement },
         },
         "spec": {
             "nodeSelector": { "matchLabels": { "kubernetes.io/hostname": node } },
-            "bgp": { "routers": [{ "asn": 64512, "prefixes": [prefix] }] },
+            "bgp": { "routers": [{
+                "asn": 64512, "prefixes": [prefix],
+                "neighbors": [{
+                    "address": "172.30.0.1", "asn": 64513,
+                    "toAdvertise": { "allowed": { "mode": "filtered", "prefixes": [prefix] } },
+                }],
+            }] },
         },
     }));
     configuration
@@ -144,6 +155,11 @@ fn generated(node: &str, prefix: &str) -> FRRConfiguration {
 
 /// Tells a node's peers of a prefix.
 pub fn advertise(world: &mut World, node: &str, prefix: &str) {
-    let record = generated(node, prefix).read().expect("always kept");
+    advertise_by(world, "default", node, prefix);
+}
+
+/// Tells a node's peers of a prefix, because an advertisement of this name asks for it.
+pub fn advertise_by(world: &mut World, advertisement: &str, node: &str, prefix: &str) {
+    let record = generated(advertisement, node, prefix).read().expect("always kept");
     world.frr_configurations.insert(Key::new("frr", "ovnk-generated-1"), record);
 }

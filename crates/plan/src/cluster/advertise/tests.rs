@@ -1,13 +1,31 @@
+mod overlap;
+mod properties;
+mod tenants;
+mod vrfs;
+
 use serde_json::{Value, json};
+use underlay_api::ClusterUserDefinedNetwork;
 use underlay_api::annotations::PrimaryAddresses;
+use underlay_world::Kind;
+use underlay_world::kind::key_of;
 
 use super::*;
 
 /// Two nodes with subnets and addresses, a source for all nodes, and an advertisement of the default network.
+#[derive(Clone)]
 struct Scene {
     nodes: Vec<Value>,
     sources: Vec<Value>,
+    networks: Vec<Value>,
     spec: Value,
+    /// Advertisements beside that one, by name, in the order in which they were made after it.
+    others: Vec<(&'static str, Value)>,
+    settings: Settings,
+}
+
+/// A plan with what is recorded alone.
+fn plan(world: &World) -> Advertised {
+    super::plan(world, &Settings::default(), &Numbers::default())
 }
 
 impl Scene {
@@ -15,13 +33,34 @@ impl Scene {
         Self {
             nodes: vec![node("a", 1), node("b", 2)],
             sources: vec![source("peers", &json!([router(&json!([peer("192.0.2.1")]))]))],
+            networks: vec![],
             spec: json!({
                 "networkSelectors": [{ "networkSelectionType": "DefaultNetwork" }],
                 "nodeSelector": {},
                 "frrConfigurationSelector": {},
                 "advertisements": ["PodNetwork"],
             }),
+            others: vec![],
+            settings: Settings::default(),
         }
+    }
+
+    /// With these networks of tenants, which are selected instead of the default one.
+    fn of_tenants(networks: &[(&str, Value)]) -> Self {
+        let mut scene = Self::new().with("networkSelectors", tenants(&json!({})));
+        for (place, (name, network)) in networks.iter().enumerate() {
+            scene.networks.push(cluster_network(name, place + 1, network));
+        }
+        for (number, node) in scene.nodes.iter_mut().enumerate() {
+            let subnets: BTreeMap<String, Vec<String>> = networks
+                .iter()
+                .filter(|(_, network)| network["topology"] == "Layer3")
+                .map(|(name, network)| (format!("cluster_udn_{name}"), part(network, number + 1)))
+                .chain([("default".to_owned(), vec![format!("10.244.{}.0/24", number + 1)])])
+                .collect();
+            node["metadata"]["annotations"][NodeSubnets::KEY] = json!(json!(subnets).to_string());
+        }
+        scene
     }
 
     fn with(mut self, field: &str, value: Value) -> Self {
@@ -43,20 +82,33 @@ impl Scene {
         for object in &self.sources {
             put(&mut world, serde_json::from_value(object.clone()).unwrap());
         }
-        let object = json!({ "metadata": { "name": "ra" }, "spec": self.spec });
-        let advertisements: RouteAdvertisements = serde_json::from_value(object).unwrap();
-        world.advertisements.insert(Key::cluster("ra"), Arc::new(advertisements));
+        for object in &self.networks {
+            let object: ClusterUserDefinedNetwork = serde_json::from_value(object.clone()).unwrap();
+            world.cluster_networks.insert(key_of(&object.metadata), object.read().unwrap());
+        }
+        let all = [("ra", self.spec.clone())].into_iter().chain(self.others.clone());
+        for (place, (name, spec)) in all.enumerate() {
+            let created = format!("2026-01-01T00:00:{place:02}Z");
+            let object = json!({ "metadata": { "name": name, "creationTimestamp": created }, "spec": spec });
+            let advertisements: RouteAdvertisements = serde_json::from_value(object).unwrap();
+            world.advertisements.insert(Key::cluster(name), Arc::new(advertisements));
+        }
         world
     }
 
     fn plan(&self) -> Advertised {
-        plan(&self.world())
+        super::plan(&self.world(), &self.settings, &Numbers::default())
     }
 
     /// What is said, and how many objects there are.
     #[track_caller]
     fn says(&self, want: &str) {
-        assert_eq!(self.plan().verdicts["ra"].message("ra"), want);
+        self.says_of("ra", want);
+    }
+
+    #[track_caller]
+    fn says_of(&self, name: &str, want: &str) {
+        assert_eq!(self.plan().verdicts[name].message(name), want);
     }
 
     /// The configuration for a node, as JSON.
@@ -72,8 +124,42 @@ impl Scene {
     }
 }
 
+/// Selects networks of tenants by their labels.
+fn tenants(labels: &Value) -> Value {
+    json!([{
+        "networkSelectionType": "ClusterUserDefinedNetworks",
+        "clusterUserDefinedNetworkSelector": { "networkSelector": labels },
+    }])
+}
+
+fn layer3(cidr: &str) -> Value {
+    json!({ "topology": "Layer3", "layer3": { "role": "Primary", "subnets": [{ "cidr": cidr, "hostSubnet": 24 }] } })
+}
+
+fn layer2(cidr: &str) -> Value {
+    json!({ "topology": "Layer2", "layer2": { "role": "Primary", "subnets": [cidr] } })
+}
+
+/// The part of a node, of a range that begins like `10.1.0.0`.
+fn part(network: &Value, number: usize) -> Vec<String> {
+    let range = network["layer3"]["subnets"][0]["cidr"].as_str().unwrap();
+    vec![format!("{}{number}.0/24", range.split_once("0.0/").unwrap().0)]
+}
+
+/// A ClusterUserDefinedNetwork with its number on record, labelled with its name.
+fn cluster_network(name: &str, number: usize, network: &Value) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "uid": name,
+            "labels": { "network": name },
+            "annotations": { "k8s.ovn.org/network-id": number.to_string() },
+        },
+        "spec": { "namespaceSelector": {}, "network": network },
+    })
+}
+
 fn put(world: &mut World, object: FRRConfiguration) {
-    let key = underlay_world::kind::key_of(&object.metadata);
+    let key = key_of(&object.metadata);
     world.frr_configurations.insert(key, Arc::new(object));
 }
 
@@ -162,7 +248,9 @@ fn the_request_itself_is_judged_first() {
     let scene = || Scene::new();
     scene()
         .with("advertisements", json!(["PodNetwork", "EgressIP"]))
-        .says("configuration error: advertising EgressIP requires EgressIP feature to be enabled");
+        .with("targetVRF", json!("auto"))
+        .says("configuration error: advertising EgressIP not supported with TargetVRF set to 'auto'");
+    scene().with("advertisements", json!([])).says("configuration error: no advertisements");
     scene()
         .with("advertisements", json!(["Later"]))
         .says("configuration error: unsupported advertisement Later");
@@ -395,7 +483,7 @@ fn a_mistake_leaves_what_was_generated_and_waiting_for_all_removes_it() {
     }
 
     let advertisements = |spec: &Scene| spec.world().advertisements;
-    world.advertisements = advertisements(&Scene::new().with("advertisements", json!(["EgressIP"])));
+    world.advertisements = advertisements(&Scene::new().with("advertisements", json!(["Later"])));
     let after = plan(&world).configurations;
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
 

@@ -11,6 +11,7 @@ use underlay_world::select::picks;
 use underlay_world::{Definition, EgressIp, Node, Scope, Settings, World};
 
 use super::NOT_SUPPORTED;
+use crate::cluster::advertise::labels_of;
 use crate::cluster::verdict::listed;
 
 /// Which network each namespace has, and who advertises egress IPs.
@@ -51,6 +52,11 @@ impl<'a> Networks<'a> {
         source.namespaces(self.world).map(|namespace| (namespace, self.own.get(namespace).copied()))
     }
 
+    /// The names of the networks of the namespaces that an egress IP is for.
+    pub fn names(&self, source: &EgressIp) -> BTreeSet<String> {
+        self.of(source).map(|(_, network)| name(network)).collect()
+    }
+
     /// What is said of namespaces whose network has no overlay: there, nothing leads from node to node that would bring a
     /// pod's packets to the holder.
     pub fn unsupported(&self, source: &EgressIp, settings: &Settings) -> Option<(&'static str, String)> {
@@ -60,9 +66,6 @@ impl<'a> Networks<'a> {
                 .network
                 .as_ref()
                 .is_ok_and(|network| matches!(network.transport, Transport::NoOverlay(_))),
-        };
-        let name = |network: Option<&Definition>| {
-            network.map_or_else(|| DEFAULT_NETWORK.to_owned(), Definition::network_name)
         };
         let affected: BTreeSet<(String, String)> = self
             .of(source)
@@ -96,6 +99,11 @@ impl<'a> Networks<'a> {
     }
 }
 
+/// The name of a network; nothing is the default one.
+fn name(network: Option<&Definition>) -> String {
+    network.map_or_else(|| DEFAULT_NETWORK.to_owned(), Definition::network_name)
+}
+
 /// Whether a selector selects a network; nothing is the default one.
 fn selects(selector: &NetworkSelector, network: Option<&Definition>) -> bool {
     match (&selector.network_selection_type, network) {
@@ -103,7 +111,8 @@ fn selects(selector: &NetworkSelector, network: Option<&Definition>) -> bool {
         (NetworkSelectionType::ClusterUserDefinedNetworks, Some(definition)) => {
             let own = selector.cluster_user_defined_network_selector.as_ref();
             definition.scope() == Scope::Cluster
-                && own.is_some_and(|own| picks(&own.network_selector, &definition.labels).unwrap_or(false))
+                && own
+                    .is_some_and(|own| picks(&own.network_selector, &labels_of(definition)).unwrap_or(false))
         }
         _ => false,
     }

@@ -23,6 +23,7 @@ use underlay_world::{Attached, Attachment, Definition, Key, Scope, Settings, Wor
 
 use super::numbers::tunnel_keys;
 use super::{Tenant, object};
+use crate::cluster::fabric;
 
 /// Pods that a message names before it only counts them.
 const NAMED: usize = 10;
@@ -145,6 +146,7 @@ fn render(tenant: &Tenant<'_>, namespace: &str, settings: &Settings) -> Option<N
     let mut config = NetConf::new(&tenant.name, namespace, &definition.key.name, network.clone());
     complete(&mut config, settings);
     let mut labels = definition.labels.clone();
+    fabric::put_mark(definition, settings, &mut labels);
     labels.insert(NETWORK_LABEL.to_owned(), String::new());
     let mut annotations = definition.annotations.clone();
     NetworkId(tenant.number?).put(&mut annotations);

@@ -10,17 +10,26 @@ const NO_TRANSPORT: &str = "TransportNotSupported";
 /// Reason of a network that nodes do not carry yet for another cause.
 const NOT_CARRIED: &str = "NetworkNotSupported";
 
-/// Whether pods reach those on other nodes the way a network asks for: a verdict, a reason and a sentence.
-pub fn transport(network: &Network) -> (Verdict, &'static str, String) {
+/// Whether nodes reach the pods of a network by routes that are advertised.
+pub fn is_routed(network: &Network) -> bool {
+    matches!(network.transport, Transport::NoOverlay(_)) && network.uplink.is_none()
+}
+
+/// Whether pods reach those on other nodes the way a network asks for: a verdict, a reason and a sentence. Nothing where
+/// that depends on advertisements.
+pub fn transport(network: &Network) -> Option<(Verdict, &'static str, String)> {
+    (!is_routed(network)).then(|| tunnelled(network))
+}
+
+fn tunnelled(network: &Network) -> (Verdict, &'static str, String) {
     let no = |reason, what: &str| {
         let message =
             format!("{what} not supported yet: nodes do not carry this network, and its pods do not start");
         (Verdict::False, reason, message)
     };
     match &network.transport {
-        Transport::NoOverlay(_) => return no(NO_TRANSPORT, "transport NoOverlay is"),
         Transport::Evpn(_) => return no(NO_TRANSPORT, "transport EVPN is"),
-        Transport::Geneve => {}
+        Transport::NoOverlay(_) | Transport::Geneve => {}
     }
     match &network.topology {
         Topology::Layer2(_) => no(NOT_CARRIED, "topology Layer2 is"),

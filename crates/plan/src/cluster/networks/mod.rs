@@ -7,9 +7,10 @@
 //! A definition that cannot be as written leaves what was made of it before as it is. One that goes stays until no pod
 //! uses it, until its attachments are gone and until no node has a part of it.
 
+mod announce;
 mod attachments;
 mod carried;
-mod check;
+pub(super) mod check;
 mod namespaces;
 mod numbers;
 mod said;
@@ -27,8 +28,12 @@ use underlay_desired::ObjectRef;
 use underlay_net::alloc::SubnetRange;
 use underlay_world::{Attachment, Definition, Key, Scope, Settings, World};
 
+use super::fabric;
+
+pub use announce::announce;
 pub use attachments::{Change, Step};
 pub use numbers::Numbers;
+pub(super) use said::outcome;
 pub use said::{CONDITIONS, not_written};
 pub use subnets::{NodeChanges, Parts};
 
@@ -61,6 +66,10 @@ pub struct Told {
     pub events: Vec<(&'static str, String)>,
     /// What is done to the definition itself.
     pub amend: Option<Amend>,
+    /// Whether nodes reach its pods by routes that are advertised. Whether they do is not said here, but once it is
+    /// known what became of the advertisements: see [`super::transport`].
+    #[serde(skip)]
+    pub routed: bool,
 }
 
 /// What is done to a definition.
@@ -72,6 +81,8 @@ pub struct Amend {
     pub protected: bool,
     /// Annotations to set.
     pub annotations: BTreeMap<String, Option<String>>,
+    /// Labels to set, and (nothing) to remove.
+    pub labels: BTreeMap<String, Option<String>>,
 }
 
 /// A network on its way to a plan.
@@ -140,7 +151,7 @@ pub fn plan(world: &World, settings: &Settings, known: &Numbers) -> NetworksPlan
     let (attachments, waits_for_pods) = attachments::plan(&mut tenants, world, settings);
     let wishes = wishes(&tenants, &by_network);
     let parts = subnets::plan(world, &wishes);
-    let told = tenants.iter().map(|tenant| (tenant.object(), tell(tenant, &parts))).collect();
+    let told = tenants.iter().map(|tenant| (tenant.object(), tell(tenant, &parts, settings))).collect();
     NetworksPlan { told, attachments, parts, numbers, waits_for_pods }
 }
 
@@ -178,24 +189,26 @@ fn wishes<'a>(
     wishes
 }
 
-fn tell(tenant: &Tenant<'_>, parts: &Parts) -> Told {
+fn tell(tenant: &Tenant<'_>, parts: &Parts, settings: &Settings) -> Told {
     let failures = parts.failures.get(&tenant.name).map_or(&[][..], Vec::as_slice);
     Told {
         network: tenant.name.to_string(),
         number: tenant.number,
         outcomes: said::outcomes(tenant, failures),
         events: said::events(tenant, failures),
-        amend: amend(tenant, parts),
+        amend: amend(tenant, parts, settings),
+        routed: tenant.stays().is_some_and(carried::is_routed),
     }
 }
 
 /// A definition stays until we let it go, and has the number of its network on record.
-fn amend(tenant: &Tenant<'_>, parts: &Parts) -> Option<Amend> {
+fn amend(tenant: &Tenant<'_>, parts: &Parts, settings: &Settings) -> Option<Amend> {
     let definition = tenant.definition;
     let uid = definition.uid.clone();
     if definition.ending {
         let gone = tenant.made.is_empty() && !parts.leaving.contains(&tenant.name);
-        let amend = Amend { uid, protected: false, annotations: BTreeMap::new() };
+        let (annotations, labels) = (BTreeMap::new(), BTreeMap::new());
+        let amend = Amend { uid, protected: false, annotations, labels };
         return (definition.protected && gone).then_some(amend);
     }
     tenant.stays()?;
@@ -204,7 +217,35 @@ fn amend(tenant: &Tenant<'_>, parts: &Parts) -> Option<Amend> {
     if let Some(number) = number.filter(|number| definition.id != Some(*number)) {
         annotations.insert(NetworkId::KEY.to_owned(), Some(number.render()));
     }
-    (!definition.protected || !annotations.is_empty()).then_some(Amend { uid, protected: true, annotations })
+    let mut labels = BTreeMap::new();
+    let mark = fabric::mark(definition, settings);
+    if definition.labels.get(fabric::MARK) != mark.as_ref() {
+        labels.insert(fabric::MARK.to_owned(), mark);
+    }
+    let differs = !definition.protected || !annotations.is_empty() || !labels.is_empty();
+    differs.then_some(Amend { uid, protected: true, annotations, labels })
+}
+
+/// Puts the labels that definitions are given on record in a world, as if they had been written and heard.
+pub fn record_labels(told: &BTreeMap<ObjectRef, Told>, world: &mut World) {
+    for (object, Told { amend, .. }) in told {
+        let Some(amend) = amend.as_ref().filter(|amend| !amend.labels.is_empty()) else { continue };
+        if let Some(definition) = world.cluster_networks.get_mut(&Key::cluster(&object.name)) {
+            amend.relabel(Arc::make_mut(definition));
+        }
+    }
+}
+
+impl Amend {
+    /// Gives a definition its labels.
+    pub fn relabel(&self, definition: &mut Definition) {
+        for (key, value) in &self.labels {
+            match value {
+                Some(value) => definition.labels.insert(key.clone(), value.clone()),
+                None => definition.labels.remove(key),
+            };
+        }
+    }
 }
 
 #[cfg(test)]

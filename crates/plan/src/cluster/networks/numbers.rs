@@ -17,6 +17,13 @@ use super::Tenant;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbers(BTreeMap<String, (String, u16)>);
 
+impl Numbers {
+    /// The number of a network.
+    pub fn of(&self, network: &str) -> Option<u16> {
+        self.0.get(network).map(|(_, number)| *number)
+    }
+}
+
 type ByNetwork<'a> = BTreeMap<&'a str, Vec<&'a Attachment>>;
 
 /// Gives every network that stays its number and, where it has a router between nodes, the key of that.

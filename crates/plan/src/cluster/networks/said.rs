@@ -28,8 +28,10 @@ pub fn outcomes(tenant: &Tenant<'_>, failures: &[(String, String)]) -> Vec<Outco
         if !tenant.wanted.is_empty() || !tenant.made.is_empty() {
             outcomes.push(allocated(failures));
         }
-        let (verdict, reason, message) = transport(network);
-        outcomes.push(outcome(TRANSPORT_ACCEPTED, verdict, reason, message));
+        let judged = transport(network);
+        outcomes.extend(
+            judged.map(|(verdict, reason, message)| outcome(TRANSPORT_ACCEPTED, verdict, reason, message)),
+        );
     }
     outcomes
 }
@@ -105,7 +107,8 @@ fn allocated(failures: &[(String, String)]) -> Outcome {
     outcome(NETWORK_ALLOCATION_SUCCEEDED, Verdict::False, INTERNAL_ERROR, message)
 }
 
-fn outcome(type_: &str, verdict: Verdict, reason: &str, message: String) -> Outcome {
+/// A condition.
+pub fn outcome(type_: &str, verdict: Verdict, reason: &str, message: String) -> Outcome {
     Outcome {
         type_: type_.to_owned(),
         verdict,

@@ -49,7 +49,7 @@ pub fn plan(site: &Site<'_>, placed: &Placed, selections: &[Selection<'_>], rows
                 reroute(site, group, (name, set), next_hops, &cluster, rows);
             }
         }
-        if let (true, Some(set)) = (site.advertised, &sets.local) {
+        if let (true, Some(set)) = (group.side.advertised, &sets.local) {
             answer(site, group, set, &cluster, rows);
         }
         if let Some(held) = group.held {

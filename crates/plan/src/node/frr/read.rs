@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
 
 use ipnet::IpNet;
 use underlay_api::frr::{
@@ -10,29 +11,34 @@ use underlay_api::frr::{
 use underlay_api::{Unknown, frr::AddressFamily};
 use underlay_desired::ObjectRef;
 use underlay_desired::frr::{
-    BfdSettings, Community, Password, Peer, PrefixRange, Remote, Session, Timers, Vrf,
+    BfdSettings, Community, NextHop, Password, Peer, PrefixRange, RawText, Remote, Session, Timers, Vrf,
 };
+use underlay_desired::why::Why;
 use underlay_net::Family;
+use underlay_world::{Key, Secret};
 
+use super::Problem;
 use super::values;
-use super::{Problem, Secrets};
 
 /// Signs of life where nothing is said: what BGP itself proposes.
 const TIMERS: Timers = Timers { keepalive: 60, hold: 180 };
 /// BGP's own port.
 const BGP_PORT: u16 = 179;
 
+/// What stands for a password that nobody has read yet.
+const UNREAD: &str = "unread";
+
 /// What one resource asks for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub object: ObjectRef,
     pub routers: Vec<RouterPart>,
     pub profiles: BTreeMap<String, BfdSettings>,
-    pub raw: Option<(i32, String)>,
+    pub raw: Option<(i32, RawText)>,
 }
 
 /// What it asks of a router.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RouterPart {
     pub vrf: Vrf,
     pub asn: u32,
@@ -43,7 +49,7 @@ pub(super) struct RouterPart {
 }
 
 /// What it asks of a neighbour.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NeighborPart {
     pub peer: Peer,
     pub session: Session,
@@ -52,20 +58,23 @@ pub(super) struct NeighborPart {
     pub advertise: BTreeSet<IpNet>,
     pub local_preferences: BTreeMap<IpNet, u32>,
     pub communities: BTreeMap<IpNet, BTreeSet<Community>>,
+    pub next_hop: NextHop,
     pub receive_all: bool,
     pub receive: BTreeSet<PrefixRange>,
 }
 
-/// Reads a resource.
+/// Reads a resource, and notes which secrets it refers to.
 pub(super) fn read(
     object: ObjectRef,
     configuration: &FRRConfiguration,
-    secrets: &Secrets,
+    secrets: &BTreeMap<Key, Secret>,
+    wanted: &mut BTreeSet<Key>,
 ) -> Result<Part, Vec<Problem>> {
     let spec = &configuration.spec;
     let mut reader = Reader {
         namespace: object.namespace.clone().unwrap_or_default(),
         secrets,
+        wanted,
         problems: Vec::new(),
         at: "spec".to_owned(),
     };
@@ -80,8 +89,11 @@ pub(super) fn read(
         reader.inside(&at, |reader| reader.router(router))
     });
     let routers = routers.collect();
-    let raw =
-        Some((spec.raw.priority, spec.raw.raw_config.clone())).filter(|(_, text)| !text.trim().is_empty());
+    let text = Some(spec.raw.raw_config.clone()).filter(|text| !text.trim().is_empty());
+    let raw = text.map(|text| {
+        let why = Why::from_object(object.clone());
+        (spec.raw.priority, RawText { text, why })
+    });
     if reader.problems.is_empty() {
         Ok(Part { object, routers, profiles, raw })
     } else {
@@ -92,7 +104,8 @@ pub(super) fn read(
 /// Reads on after a mistake, so that all mistakes are told at once.
 struct Reader<'a> {
     namespace: String,
-    secrets: &'a Secrets,
+    secrets: &'a BTreeMap<Key, Secret>,
+    wanted: &'a mut BTreeSet<Key>,
     problems: Vec<Problem>,
     /// Where we are.
     at: String,
@@ -116,6 +129,14 @@ impl Reader<'_> {
     /// A value, or a problem of its field.
     fn value<T>(&mut self, field: &str, value: Result<T, String>) -> Option<T> {
         value.map_err(|reason| self.problem(field, reason)).ok()
+    }
+
+    /// A value that may be left empty.
+    fn optional<T: FromStr>(&mut self, field: &str, text: &str, otherwise: &str) -> Option<T> {
+        if text.is_empty() {
+            return None;
+        }
+        self.value(field, text.parse().map_err(|_| format!("{text:?} {otherwise}")))
     }
 
     fn values<'t, T>(
@@ -168,12 +189,7 @@ impl Reader<'_> {
         if router.asn == 0 {
             self.problem("asn", "must be more than 0");
         }
-        let id = if router.id.is_empty() {
-            None
-        } else {
-            let id = router.id.parse();
-            self.value("id", id.map_err(|_| format!("{:?} is not written like an IPv4 address", router.id)))
-        };
+        let id = self.optional("id", &router.id, "is not written like an IPv4 address");
         let prefixes = self.values("prefixes", &router.prefixes, values::prefix).into_iter().collect();
         let imports = self.imports(router, &vrf);
         let read = |neighbor: &Neighbor| {
@@ -202,7 +218,6 @@ impl Reader<'_> {
 
     fn neighbor(&mut self, neighbor: &Neighbor, own: u32) -> Option<NeighborPart> {
         self.nothing_unknown(&[&neighbor.other]);
-        self.not_yet("localASN", neighbor.local_asn.is_some());
         let families = &neighbor.address_families.0;
         self.not_yet("addressFamilies", families.iter().any(|family| *family != AddressFamily::Unicast));
         let peer = self.peer(neighbor)?;
@@ -220,6 +235,7 @@ impl Reader<'_> {
             self.values("toAdvertise.allowed.prefixes", &advertise.allowed.prefixes, values::prefix);
         let local_preferences = self.local_preferences(&advertise.with_local_pref);
         let communities = self.communities(advertise);
+        let next_hop = self.next_hop(advertise);
         let receive = self.ranges(receive);
         Some(NeighborPart {
             peer,
@@ -229,6 +245,7 @@ impl Reader<'_> {
             advertise: prefixes.into_iter().collect(),
             local_preferences,
             communities,
+            next_hop,
             receive_all,
             receive,
         })
@@ -261,6 +278,7 @@ impl Reader<'_> {
         }
         Some(Session {
             remote,
+            local_asn: self.local_asn(neighbor, own, internal),
             source: self.source(neighbor, address),
             port: neighbor.port.filter(|port| ![0, BGP_PORT].contains(port)),
             password: self.password(neighbor),
@@ -289,6 +307,19 @@ impl Reader<'_> {
         None
     }
 
+    /// The number that a peer outside sees in the place of ours.
+    fn local_asn(&mut self, neighbor: &Neighbor, own: u32, internal: bool) -> Option<u32> {
+        let asn = neighbor.local_asn?;
+        if internal {
+            self.problem("localASN", "a peer of our own autonomous system knows our number");
+        } else if asn == own {
+            self.problem("localASN", "is the router's own number");
+        } else if asn == 0 || asn == neighbor.asn {
+            self.problem("localASN", "must be neither 0 nor the peer's number");
+        }
+        Some(asn)
+    }
+
     fn source(&mut self, neighbor: &Neighbor, peer: Option<IpAddr>) -> Option<String> {
         let source = neighbor.source_address.as_str();
         match peer {
@@ -311,12 +342,12 @@ impl Reader<'_> {
             self.problem("passwordSecret", "both password and passwordSecret are given");
         }
         let namespace = Some(&reference.namespace).filter(|name| !name.is_empty()).unwrap_or(&self.namespace);
-        let key = (namespace.clone(), reference.name.clone());
-        let found = self.secrets.get(&key).ok_or_else(|| {
-            format!("there is no secret {}/{} of type kubernetes.io/basic-auth with a password", key.0, key.1)
-        });
-        let checked = found.and_then(|password| values::password(password.reveal()).map(Password::new));
-        self.value("passwordSecret", checked)
+        let key = Key::new(namespace, &reference.name);
+        self.wanted.insert(key.clone());
+        let Some(secret) = self.secrets.get(&key) else { return Some(Password::new(UNREAD)) };
+        let found = secret.password().map_err(str::to_owned).and_then(values::password);
+        let found = found.map(Password::new).map_err(|reason| format!("secret {key}: {reason}"));
+        self.value("passwordSecret", found)
     }
 
     fn timers(&mut self, neighbor: &Neighbor) -> Timers {
@@ -370,7 +401,6 @@ impl Reader<'_> {
 
     fn communities(&mut self, advertise: &Advertise) -> BTreeMap<IpNet, BTreeSet<Community>> {
         self.nothing_unknown(&[&advertise.other, &advertise.allowed.other]);
-        self.not_yet("toAdvertise.nextHop", advertise.next_hop.is_some());
         let field = "toAdvertise.withCommunity";
         let mut all: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for entry in &advertise.with_community {
@@ -381,6 +411,15 @@ impl Reader<'_> {
             }
         }
         all
+    }
+
+    fn next_hop(&mut self, advertise: &Advertise) -> NextHop {
+        let Some(next_hop) = &advertise.next_hop else { return NextHop::default() };
+        self.nothing_unknown(&[&next_hop.other]);
+        NextHop {
+            ipv4: self.optional("toAdvertise.nextHop.ipv4", &next_hop.ipv4, "is no IPv4 address"),
+            ipv6: self.optional("toAdvertise.nextHop.ipv6", &next_hop.ipv6, "is no IPv6 address"),
+        }
     }
 
     fn ranges(&mut self, receive: &Receive) -> BTreeSet<PrefixRange> {

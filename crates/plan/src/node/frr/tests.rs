@@ -1,9 +1,10 @@
 //! Resources as users write them, and what they come to.
 
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
-use underlay_desired::frr::{Community, Peer, Receive, Remote, Vrf};
+use underlay_desired::frr::{Community, Password, Peer, Receive, Remote, Vrf};
 
 fn resource(name: &str, spec: &str) -> FRRConfiguration {
     let indented = spec.replace('\n', "\n  ");
@@ -13,7 +14,13 @@ fn resource(name: &str, spec: &str) -> FRRConfiguration {
 
 fn merged(resources: &[FRRConfiguration]) -> Merged {
     let labels = BTreeMap::from([("kubernetes.io/hostname".to_owned(), "n1".to_owned())]);
-    let secrets = Secrets::from([(("frr".to_owned(), "tor".to_owned()), Password::new("hunter2"))]);
+    let secret = |object| Secret::read(serde_json::from_value(object).expect("a secret"));
+    let tor = secret(json!({ "type": "kubernetes.io/basic-auth", "data": { "password": "aHVudGVyMg==" } }));
+    let secrets = BTreeMap::from([
+        (Key::new("frr", "tor"), tor),
+        (Key::new("frr", "opaque"), secret(json!({ "type": "Opaque" }))),
+        (Key::new("frr", "no"), Secret::missing()),
+    ]);
     merge(&labels, resources, &secrets)
 }
 
@@ -174,12 +181,7 @@ fn texts_are_ordered_by_priority_and_then_by_name() {
 #[test]
 fn what_is_not_carried_out_is_said() {
     for (fields, want) in [
-        ("address: 10.0.0.2, asn: 1, localASN: 5", "localASN: is not carried out yet"),
         ("address: 10.0.0.2, asn: 1, addressFamilies: [evpn]", "addressFamilies: is not carried out yet"),
-        (
-            "address: 10.0.0.2, asn: 1, toAdvertise: {nextHop: {ipv4: 10.0.0.9}}",
-            "nextHop: is not carried out yet",
-        ),
         ("address: 10.0.0.2, asn: 1, brandNew: 1", "brandNew: is not known to this version"),
     ] {
         assert!(wrong(fields).contains(want), "{fields}: {}", wrong(fields));
@@ -197,7 +199,16 @@ fn mistakes_are_told_where_they_are() {
         ("address: 10.0.0.2, asn: 1, dynamicASN: internal", "dynamicASN: both asn and dynamicASN are given"),
         ("address: 10.0.0.300, asn: 1", "is no IP address"),
         ("address: 10.0.0.2, asn: 1, password: 'a b'", "password: a password has 1 to 80"),
-        ("address: 10.0.0.2, asn: 1, passwordSecret: {name: no}", "there is no secret frr/no"),
+        ("address: 10.0.0.2, asn: 1, passwordSecret: {name: no}", "secret frr/no: does not exist"),
+        ("address: 10.0.0.2, asn: 1, passwordSecret: {name: opaque}", "secret frr/opaque: is of type"),
+        ("address: 10.0.0.2, asn: 64512, localASN: 5", "localASN: a peer of our own"),
+        ("interface: eth0, dynamicASN: internal, localASN: 5", "localASN: a peer of our own"),
+        ("address: 10.0.0.2, asn: 1, localASN: 64512", "localASN: is the router's own number"),
+        ("address: 10.0.0.2, asn: 1, localASN: 1", "localASN: must be neither 0 nor the peer's number"),
+        (
+            "address: 10.0.0.2, asn: 1, toAdvertise: {nextHop: {ipv4: 'fd00::1'}}",
+            "toAdvertise.nextHop.ipv4: \"fd00::1\" is no IPv4 address",
+        ),
         ("address: 10.0.0.2, asn: 1, holdTime: 2s", "holdTime: must be 0 or at least 3 seconds"),
         ("address: 10.0.0.2, asn: 1, holdTime: 9s, keepaliveTime: 10s", "keepaliveTime: is more than"),
         ("address: 10.0.0.2, asn: 1, connectTime: 1ms", "connectTime: must be at least one second"),
@@ -213,6 +224,58 @@ fn mistakes_are_told_where_they_are() {
     ] {
         assert!(wrong(fields).contains(want), "{fields}: {}", wrong(fields));
     }
+}
+
+#[test]
+fn a_password_that_nobody_has_read_yet_is_asked_for() {
+    let later = BASE.replace("name: tor", "name: later");
+    let merged = merged(&[resource("base", BASE), resource("later", &later.replace("10.0.0.2", "10.0.0.3"))]);
+    assert_eq!(objections(&merged), []);
+    assert_eq!(merged.secrets, BTreeSet::from([Key::new("frr", "tor"), Key::new("frr", "later")]));
+    assert_eq!(merged.unread, BTreeSet::from([Key::new("frr", "later")]));
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_still_asked_for() {
+    let base = resource("base", &BASE.replace("name: tor", "name: no"));
+    let merged = merged(&[base]);
+    assert_eq!(merged.conflicts.len(), 1, "{:?}", merged.conflicts);
+    assert_eq!(merged.secrets, BTreeSet::from([Key::new("frr", "no")]));
+    assert_eq!(merged.unread, BTreeSet::new());
+}
+
+#[test]
+fn next_hops_and_our_other_number_are_taken_over() {
+    let spec = |next_hop: &str| {
+        format!(
+            "bgp: {{routers: [{{asn: 64512, neighbors: [{{address: 10.0.0.2, asn: 1, localASN: 5, \
+            toAdvertise: {{nextHop: {next_hop}}}}}]}}]}}"
+        )
+    };
+    let four = resource("a", &spec("{ipv4: 10.0.0.9}"));
+    let six = resource("b", &spec("{ipv6: 'fd00::9'}"));
+    let other = resource("c", &spec("{ipv4: 10.0.0.10}"));
+    let merged = merged(&[four, six, other]);
+    let field = "spec.bgp.routers[default].neighbors[10.0.0.2].toAdvertise.nextHop.ipv4";
+    let reason = "10.0.0.10 differs from 10.0.0.9 of FRRConfiguration frr/a, FRRConfiguration frr/b";
+    assert_eq!(objections(&merged), [("c", field, reason)]);
+    let neighbor = &merged.config.routers[&Vrf::new("")].neighbors[&Peer::Address([10, 0, 0, 2].into())];
+    assert_eq!(neighbor.session.local_asn, Some(5));
+    assert_eq!(neighbor.next_hop.ipv4, Some([10, 0, 0, 9].into()));
+    assert!(neighbor.next_hop.ipv6.is_some());
+}
+
+#[test]
+fn without_one_resource_its_opponent_is_back() {
+    let red = "{raw: {rawConfig: nonsense}, bgp: {routers: [{asn: 1, vrf: red, prefixes: [10.1.0.0/24]}]}}";
+    let opponent = "bgp: {routers: [{asn: 2, vrf: red}]}";
+    let first = merged(&[resource("a", red), resource("b", opponent)]);
+    assert_eq!(first.config.routers[&Vrf::new("red")].asn, 1);
+    let object = ObjectRef::namespaced("FRRConfiguration", "frr", "a");
+    let second = first.without(&object, "spec.raw.rawConfig", "FRR refuses it");
+    assert_eq!(objections(&second), [("a", "spec.raw.rawConfig", "FRR refuses it")]);
+    assert_eq!(second.config.routers[&Vrf::new("red")].asn, 2);
+    assert!(second.config.raw.is_empty());
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::net::Ipv4Addr;
 use ipnet::IpNet;
 use underlay_desired::ObjectRef;
 use underlay_desired::frr::{
-    BfdProfile, Community, Config, Neighbor, Peer, PrefixRange, RawText, Receive, Router, Session, Tags, Vrf,
+    BfdProfile, Community, Config, Neighbor, NextHop, Peer, PrefixRange, RawText, Receive, Router, Session,
+    Tags, Vrf,
 };
 use underlay_desired::why::Why;
 use underlay_net::Family;
@@ -41,6 +42,7 @@ struct DraftNeighbor {
     advertise: BTreeMap<IpNet, Why>,
     local_preferences: BTreeMap<IpNet, (u32, Why)>,
     communities: BTreeMap<(IpNet, Community), Why>,
+    next_hop: NextHop,
     receive_all: bool,
     receive: BTreeMap<PrefixRange, Why>,
     why: Why,
@@ -79,10 +81,7 @@ impl Draft {
             why: Why::default(),
         });
         agree(&format!("{field}.asn"), &part.asn, &router.asn, &router.why)?;
-        if let (Some(id), Some(other)) = (part.id, router.id) {
-            agree(&format!("{field}.id"), &id, &other, &router.why)?;
-        }
-        router.id = router.id.or(part.id);
+        one_of(&format!("{field}.id"), &mut router.id, part.id, &router.why)?;
         also(&mut router.why, object);
         add(&mut router.prefixes, &part.prefixes, object);
         add(&mut router.imports, &part.imports, object);
@@ -141,6 +140,7 @@ impl From<&NeighborPart> for DraftNeighbor {
             advertise: BTreeMap::new(),
             local_preferences: BTreeMap::new(),
             communities: BTreeMap::new(),
+            next_hop: NextHop::default(),
             receive_all: false,
             receive: BTreeMap::new(),
             why: Why::default(),
@@ -152,6 +152,9 @@ impl DraftNeighbor {
     fn unite(&mut self, field: &str, part: &NeighborPart, object: &ObjectRef) -> Result<(), Problem> {
         agree_on_session(field, &part.session, &self.session, &self.why)?;
         same(&format!("{field}.dualStackAddressFamily"), part.families == self.families, &self.why)?;
+        let next_hop = format!("{field}.toAdvertise.nextHop");
+        one_of(&format!("{next_hop}.ipv4"), &mut self.next_hop.ipv4, part.next_hop.ipv4, &self.why)?;
+        one_of(&format!("{next_hop}.ipv6"), &mut self.next_hop.ipv6, part.next_hop.ipv6, &self.why)?;
         also(&mut self.why, object);
         self.advertise_all |= part.advertise_all;
         add(&mut self.advertise, &part.advertise, object);
@@ -222,7 +225,8 @@ impl DraftNeighbor {
         } else {
             Receive::Only(self.receive.into_iter().filter(|(range, _)| exchanged(range)).collect())
         };
-        Neighbor { session: self.session, families: self.families, advertise, receive, why: self.why }
+        let Self { session, families, next_hop, why, .. } = self;
+        Neighbor { session, families, advertise, next_hop, receive, why }
     }
 }
 
@@ -238,12 +242,13 @@ fn agree_on_session(field: &str, mine: &Session, other: &Session, why: &Why) -> 
     same(&format!("{field}.password"), mine.password == other.password, why)
 }
 
-fn settings(session: &Session) -> [(&'static str, String); 9] {
+fn settings(session: &Session) -> [(&'static str, String); 10] {
     fn shown<T: ToString>(value: Option<&T>) -> String {
         value.map_or_else(|| "none".to_owned(), T::to_string)
     }
     [
         ("asn", session.remote.to_string()),
+        ("localASN", shown(session.local_asn.as_ref())),
         ("sourceaddress", shown(session.source.as_ref())),
         ("port", shown(session.port.as_ref())),
         ("holdTime", format!("{}s", session.timers.hold)),
@@ -260,6 +265,20 @@ fn agree<T: PartialEq + Display>(field: &str, mine: &T, other: &T, why: &Why) ->
         return Ok(());
     }
     Err(Problem::new(field, format!("{mine} differs from {other} of {}", names(why))))
+}
+
+/// Takes over what only some say: whoever says it must say the same.
+fn one_of<T: PartialEq + Display + Copy>(
+    field: &str,
+    known: &mut Option<T>,
+    mine: Option<T>,
+    why: &Why,
+) -> Result<(), Problem> {
+    if let (Some(mine), Some(known)) = (mine, &known) {
+        agree(field, &mine, known, why)?;
+    }
+    *known = known.or(mine);
+    Ok(())
 }
 
 /// For what is not to be shown, or is too long to be.

@@ -5,6 +5,7 @@ use underlay_api::network::conditions::{NETWORK_ALLOCATION_SUCCEEDED, NETWORK_CR
 
 use super::server::{Server, merge};
 use super::{condition, layer2, layer3, told};
+use crate::cluster::fabric::MARK;
 
 const BLUE: &str = "ClusterUserDefinedNetwork blue";
 
@@ -227,15 +228,38 @@ fn both_families_or_none() {
 #[test]
 fn transports_that_nodes_do_not_have_are_told() {
     let mut network = layer3("10.10.0.0/16", 24);
+    network["transport"] = json!("EVPN");
+    network["evpn"] = json!({ "vtep": "v", "ipVRF": { "vni": 7 } });
+    let mut server = server(network);
+    let plan = server.settle();
+    let said = condition(&plan, BLUE, TRANSPORT_ACCEPTED);
+    assert!(said.starts_with("False TransportNotSupported transport EVPN is not supported yet"), "{said}");
+    assert!(condition(&plan, BLUE, NETWORK_CREATED).starts_with("True"));
+}
+
+#[test]
+fn what_asks_for_managed_routing_is_marked_and_nothing_else_is() {
+    let mut network = layer3("10.10.0.0/16", 24);
     network["transport"] = json!("NoOverlay");
     network["noOverlay"] = json!({ "outboundSNAT": "Enabled", "routing": "Managed" });
     let mut server = server(network);
+    server.settings.managed.topology = Some(underlay_world::settings::Topology::FullMesh);
+    let mark = |server: &Server| {
+        let definition = server.definitions[BLUE]["metadata"]["labels"][MARK].clone();
+        assert_eq!(server.attachments["a/blue"]["metadata"]["labels"][MARK], definition);
+        definition
+    };
     let plan = server.settle();
-    assert!(
-        condition(&plan, BLUE, TRANSPORT_ACCEPTED)
-            .starts_with("False TransportNotSupported transport NoOverlay is not supported yet")
-    );
-    assert!(condition(&plan, BLUE, NETWORK_CREATED).starts_with("True"));
+    let first = mark(&server);
+    assert!(first.is_string(), "{first}");
+    assert!(told(&plan, BLUE).routed && condition(&plan, BLUE, TRANSPORT_ACCEPTED).is_empty());
+    let wrong = json!({ "metadata": { "labels": { MARK: "another" } } });
+    merge(server.definitions.get_mut(BLUE).unwrap(), &wrong);
+    server.settle();
+    assert_eq!(mark(&server), first, "it is put right");
+    server.settings.managed.topology = None;
+    server.settle();
+    assert_eq!(mark(&server), Value::Null, "it goes with the mesh");
 }
 
 #[test]

@@ -163,7 +163,9 @@ impl Server {
                 let definition = self.definitions.get_mut(&name).unwrap();
                 assert_eq!(definition["metadata"]["uid"], amend.uid);
                 let finalizers = if amend.protected { json!([FINALIZER]) } else { Value::Null };
-                let metadata = json!({ "finalizers": finalizers, "annotations": amend.annotations });
+                let metadata = json!({
+                    "finalizers": finalizers, "annotations": amend.annotations, "labels": amend.labels,
+                });
                 merge(definition, &json!({ "metadata": metadata }));
                 if definition["metadata"]["deletionTimestamp"].is_string() && !holds(definition) {
                     self.definitions.remove(&name);

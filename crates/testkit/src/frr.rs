@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use underlay_frr::Frr;
-use underlay_testkit::{OutputExt, Scratch, require_artifacts, require_root, wait_for};
+use crate::{OutputExt, Scratch, require_artifacts, require_root, wait_for};
 
 /// Prepares the file system, starts FRR and stays. Its first line of output is its process number out here.
 const INIT: &str = r#"
@@ -31,14 +31,19 @@ exec chroot "$root" sh -c 'echo "$1"; exec sleep infinity' sh "$pid"
 "#;
 
 /// A machine with FRR. It ends, with everything in it, when dropped.
-pub struct Speaker {
+pub struct FrrHost {
     init: Child,
     pid: String,
     _scratch: Scratch,
 }
 
-impl Speaker {
+impl FrrHost {
     /// Starts FRR with this configuration.
+    ///
+    /// # Panics
+    ///
+    /// Without root and the node image, or when FRR does not start.
+    #[track_caller]
     pub fn start(name: &str, configuration: &str) -> Self {
         require_root();
         let scratch = Scratch::new(name);
@@ -58,14 +63,14 @@ impl Speaker {
         this
     }
 
-    /// The edge to it.
-    pub fn frr(&self) -> Frr {
-        let root = format!("/proc/{}/root", self.pid);
-        Frr {
-            sockets: format!("{root}/run/frr").into(),
-            vtysh: self.inside("vtysh").map(str::to_owned).to_vec(),
-            file: format!("{root}/etc/frr/frr.conf").into(),
-        }
+    /// A path in it, as it is seen from outside.
+    pub fn path(&self, inside: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root{inside}", self.pid))
+    }
+
+    /// How to call FRR's own tool in it.
+    pub fn vtysh_command(&self) -> Vec<String> {
+        self.inside("vtysh").map(str::to_owned).to_vec()
     }
 
     fn inside<'a>(&'a self, program: &'a str) -> [&'a str; 8] {
@@ -73,6 +78,11 @@ impl Speaker {
     }
 
     /// Runs a program in it.
+    ///
+    /// # Panics
+    ///
+    /// When the program cannot be started.
+    #[track_caller]
     pub fn run(&self, program: &str, arguments: &[&str]) -> Output {
         let [first, rest @ ..] = self.inside(program);
         let mut command = Command::new(first);
@@ -85,6 +95,11 @@ impl Speaker {
     }
 
     /// Runs `ip` in its network.
+    ///
+    /// # Panics
+    ///
+    /// When `ip` fails.
+    #[track_caller]
     pub fn ip(&self, arguments: &[&str]) -> String {
         let mut command = Command::new("nsenter");
         command.args(["--target", &self.pid, "--net", "ip"]).args(arguments);
@@ -98,6 +113,7 @@ impl Speaker {
             machine.ip(&["address", "add", &format!("10.0.0.{number}/24"), "dev", "eth0"]);
             machine.ip(&["address", "add", &format!("10.0.1.{number}/24"), "dev", "eth0"]);
             machine.ip(&["address", "add", &format!("fd00::{number}/64"), "dev", "eth0", "nodad"]);
+            machine.run("sh", &["-c", "echo 0 > /proc/sys/net/ipv6/conf/eth0/accept_dad"]).ok();
             machine.ip(&["link", "set", "eth0", "up"]);
         }
     }
@@ -123,6 +139,18 @@ impl Speaker {
         });
     }
 
+    /// How often a session with a peer has come up, by FRR's own tool.
+    ///
+    /// # Panics
+    ///
+    /// When FRR does not know the peer.
+    #[track_caller]
+    pub fn established(&self, peer: &str) -> String {
+        let text = self.vtysh(&format!("show bgp neighbors {peer} json"));
+        let start = text.find("\"connectionsEstablished\"").unwrap_or_else(|| panic!("{text}"));
+        text[start..].lines().next().unwrap_or_default().to_owned()
+    }
+
     /// Ends bgpd without a chance to say goodbye.
     pub fn kill_bgpd(&self) {
         self.run("sh", &["-c", "kill -9 $(cat /run/frr/bgpd.pid) && rm /run/frr/bgpd.pid /run/frr/bgpd.vty"])
@@ -137,7 +165,7 @@ impl Speaker {
     }
 }
 
-impl Drop for Speaker {
+impl Drop for FrrHost {
     fn drop(&mut self) {
         let _ = self.init.kill();
         let _ = self.init.wait();
