@@ -168,6 +168,30 @@ fn advertised_pods_answer_on_the_way_that_the_question_came() {
     assert_eq!(texts(passes.expect("a policy"), "match"), set(["pkt.mark == 42"]));
 }
 
+/// The rows that a plan refers to, by the row and column that do.
+fn references(rows: &Rows) -> BTreeSet<(String, &'static str)> {
+    let sets = |row: &Row| {
+        let sets = row.columns.iter().filter(|(_, column)| matches!(column, Column::Rows(_)));
+        sets.map(|(name, _)| (row.id.id.clone(), *name)).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(sets).collect()
+}
+
+#[test]
+fn what_referred_to_something_says_when_it_does_no_longer() {
+    let mut world = scene();
+    advertise(&mut world, "one", "10.244.2.0/24");
+    let without = zone(&world, &local());
+    assign(&mut world, "e", &[("172.30.0.100", "one")], &json!({}));
+    let with = zone(&world, &local());
+    let lost: Vec<_> = references(&with.northbound)
+        .difference(&references(&without.northbound))
+        .filter(|(id, _)| without.northbound.iter().any(|row| row.id.id == *id))
+        .cloned()
+        .collect();
+    assert_eq!(lost, [], "the database keeps what somebody refers to");
+}
+
 #[test]
 fn neighbours_are_told_of_addresses_they_can_have_known_elsewhere() {
     let told = |address: &str| {
