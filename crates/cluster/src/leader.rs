@@ -16,11 +16,12 @@ use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 use underlay_api::{
-    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
-    UserDefinedNetwork,
+    BGPSessionState, ClusterUserDefinedNetwork, EgressIP, FRRConfiguration, FRRNodeState,
+    RouteAdvertisements, UserDefinedNetwork,
 };
 use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::transport::{self, Standing};
@@ -35,8 +36,10 @@ use underlay_runtime::turn::{Feeds, Turn};
 use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
 use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, World};
 
+use crate::egress::Told;
 use crate::metrics::Metrics;
 use crate::networks::Failures;
+use crate::reach::{self, Probes, Targets};
 use crate::view::View;
 
 /// Writes that are under way at once.
@@ -117,6 +120,8 @@ pub struct Tools {
     pub metrics: Metrics,
     /// Shows.
     pub view: View,
+    /// How nodes are asked whether they live.
+    pub probes: Probes,
 }
 
 /// The leader.
@@ -140,6 +145,10 @@ pub struct Leader {
     pub(crate) measured: BTreeSet<String>,
     /// The numbers of networks in the last plan: they count before their echo is heard.
     pub(crate) numbers: Numbers,
+    /// The nodes that are asked whether they live.
+    pub(crate) targets: watch::Sender<Targets>,
+    /// What was told of egress IPs.
+    pub(crate) told_of_egress_ips: Told,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
     /// How the default network stood when that was last told.
@@ -157,6 +166,7 @@ impl Leader {
     /// A leader that knows nothing yet.
     pub fn new(tools: Tools) -> Self {
         let client = &tools.client;
+        let (targets, alive) = reach::watch(tools.probes);
         let feeds = Feeds::new()
             .with(Node::NAME, feed::everything::<Node>(client))
             .with(RouteAdvertisements::NAME, feed::everything::<RouteAdvertisements>(client))
@@ -169,6 +179,8 @@ impl Leader {
             )
             .with_optional(UserDefinedNetwork::NAME, feed::everything::<UserDefinedNetwork>(client))
             .with_optional(AnyAttachment::NAME, feed::everything::<AnyAttachment>(client))
+            .with_optional(EgressIP::NAME, feed::everything::<EgressIP>(client))
+            .with(reach::NAME, alive)
             .with(Namespace::NAME, feed::everything::<Namespace>(client))
             .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING))
             .with(AnySlice::NAME, feed::watch::<AnySlice>(Api::all(client.clone()), managed_slices()));
@@ -184,6 +196,8 @@ impl Leader {
             failed: false,
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
+            targets,
+            told_of_egress_ips: Told::default(),
             waits_for_pods: true,
             standing: None,
         }
@@ -276,6 +290,7 @@ impl Leader {
         let (given, mut done) = self.give_to_nodes(&known, parts).await;
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
         done &= self.connect(&mut plan).await;
+        done &= self.plan_egress_ips(&mut plan).await;
         let advertised = self.plan_advertised(networks.as_ref());
         // Nodes take a network for advertised when both are there; what is told of it comes last.
         let mut untold = BTreeMap::new();

@@ -6,6 +6,7 @@
 //! first.
 
 pub mod advertise;
+pub mod egress;
 pub mod fabric;
 pub mod networks;
 pub mod nodes;
@@ -44,6 +45,9 @@ pub struct ClusterPlan {
     pub slices: BTreeMap<Key, networks::slices::Step>,
     /// Annotations to write, by node.
     pub nodes: BTreeMap<String, Given>,
+    /// Who holds egress IPs.
+    #[serde(serialize_with = "by_name")]
+    pub egress_ips: BTreeMap<Key, egress::Told>,
     /// Generated configurations.
     #[serde(serialize_with = "by_name")]
     pub frr_configurations: BTreeMap<Key, Generated>,
@@ -114,6 +118,8 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
     networks::record_labels(&told, &mut world);
     let fabric = fabric::plan(&world, settings, true);
     fabric.record(&mut world);
+    let egress_ips = egress::plan(&world, settings);
+    egress::record(&egress_ips, &mut world);
     let Advertised { mut configurations, verdicts, advertisers } =
         advertise::plan(&world, settings, &numbers);
     networks::announce(&mut attachments, &world, &advertisers);
@@ -124,6 +130,7 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
         attachments,
         slices: networks::slices::plan(&world),
         nodes: given,
+        egress_ips,
         frr_configurations: configurations,
         advertisements: fabric.advertisements,
         verdicts,
