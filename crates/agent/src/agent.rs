@@ -1,6 +1,6 @@
 //! The agent as a whole: what it watches, how it plans, and whom it hands the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,20 +16,21 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::{info, warn};
 use underlay_api::annotations::DEFAULT_NETWORK;
-use underlay_api::{FRRConfiguration, NetworkAttachmentDefinition};
+use underlay_api::{EgressIP, FRRConfiguration, NetworkAttachmentDefinition};
+use underlay_desired::flow::Announcement;
 use underlay_desired::owner::AGENT_MANAGER;
 use underlay_frr::Frr;
 use underlay_linux::{Hands, Kernel};
 use underlay_ovsdb::{Config, Selection};
-use underlay_plan::node::NodePlan;
 use underlay_plan::node::addresses::{Placed, PlacedPod};
 use underlay_plan::node::imports::Policy;
+use underlay_plan::node::{NodePlan, egress};
 use underlay_runtime::admin::{self, Admin};
 use underlay_runtime::edge::{EdgeMetrics, reached};
 use underlay_runtime::events::Events;
 use underlay_runtime::objects::Writer;
 use underlay_runtime::turn::Feeds;
-use underlay_runtime::{client, config, feed};
+use underlay_runtime::{client, config, elsewhere, feed};
 use underlay_world::local::Assigned;
 use underlay_world::{Key, Kind, Settings, World};
 
@@ -40,7 +41,7 @@ use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::{Place, Speaker};
 use crate::surroundings::{self, Seen};
-use crate::{cni, importer, install, refused, remembered};
+use crate::{announce, cni, importer, install, refused, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -48,10 +49,11 @@ const HANDS: usize = 4;
 /// What a plan is made from comes in crowds: networks with their namespaces, pods with their states, and every node's
 /// part. The runtime takes longer than this to ask for a pod's network. Speakers do not wait.
 const LULL: Duration = Duration::from_millis(10);
-const CROWDS: [&str; 6] = [
+const CROWDS: [&str; 7] = [
     Node::NAME,
     Namespace::NAME,
     Pod::NAME,
+    elsewhere::NAME,
     Service::NAME,
     EndpointSlice::NAME,
     NetworkAttachmentDefinition::NAME,
@@ -124,8 +126,13 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     };
     admin::start(&args.metrics_bind_address, admin).await?;
 
+    let (announced, announcing) = watch::channel(BTreeSet::new());
+    tokio::spawn(announce::run(announcing));
+    let (namespaces, wanted) = watch::channel(BTreeSet::new());
     let agent = Agent {
-        feeds: feeds(&client, &args.node_name, speaker.as_ref()),
+        feeds: feeds(&client, &args.node_name, speaker.as_ref(), wanted),
+        namespaces,
+        announced,
         edges,
         speaker,
         settings,
@@ -184,12 +191,20 @@ fn database(remote: &str, name: &str, selection: Selection) -> anyhow::Result<un
     Ok(client)
 }
 
-fn feeds(client: &Client, node: &str, speaker: Option<&Speaker>) -> Feeds {
+/// The watches. These are the namespaces whose pods on other nodes matter.
+fn feeds(
+    client: &Client,
+    node: &str,
+    speaker: Option<&Speaker>,
+    namespaces: watch::Receiver<BTreeSet<String>>,
+) -> Feeds {
     let own = watcher::Config::default().fields(&format!("spec.nodeName={node}"));
     let mut feeds = Feeds::new()
         .with(Node::NAME, feed::everything::<Node>(client))
         .with(Namespace::NAME, feed::everything::<Namespace>(client))
         .with(Pod::NAME, feed::watch::<Pod>(Api::all(client.clone()), own))
+        .with(elsewhere::NAME, elsewhere::watch(client.clone(), format!("spec.nodeName!={node}"), namespaces))
+        .with_optional(EgressIP::NAME, feed::everything::<EgressIP>(client))
         .with(Service::NAME, feed::everything::<Service>(client))
         .with(EndpointSlice::NAME, feed::everything::<EndpointSlice>(client))
         .with_optional(
@@ -216,6 +231,10 @@ struct Agent {
     args: Args,
     settings: Settings,
     feeds: Feeds,
+    /// Namespaces whose pods on other nodes matter: those of the egress IPs that the node holds.
+    namespaces: watch::Sender<BTreeSet<String>>,
+    /// Addresses that neighbours are told of.
+    announced: watch::Sender<BTreeSet<Announcement>>,
     edges: Edges,
     /// Nothing where frr-k8s does its work.
     speaker: Option<Speaker>,
@@ -273,6 +292,8 @@ impl Agent {
             if !self.feeds.is_ready() {
                 let waiting = self.feeds.waiting().unwrap_or_else(|| "the API server".to_owned());
                 self.wait_for(waiting.trim_start_matches("waiting for "));
+            } else if let Some(namespace) = self.lacks_pods(&world) {
+                self.wait_for(&format!("pods of namespace {namespace}, whose egress IP the node holds"));
             } else if heard || last.local != seen.local {
                 // Whatever else happened is for edges alone to look at.
                 let began = Instant::now();
@@ -281,6 +302,19 @@ impl Agent {
             }
             last = seen;
         }
+    }
+
+    /// Sees to it that the pods are known whose egress IPs the node holds. Before the first plan they must be: without
+    /// them it would undo what was done for them.
+    fn lacks_pods(&self, world: &World) -> Option<String> {
+        let wanted = egress::namespaces(&self.args.node_name, world);
+        let lacking = wanted.iter().find(|name| !world.elsewhere.contains_key(*name)).cloned();
+        self.namespaces.send_if_modified(|namespaces| {
+            let news = *namespaces != wanted;
+            *namespaces = wanted;
+            news
+        });
+        lacking.filter(|_| self.pods.borrow().is_none())
     }
 
     fn wake_edges(&self, last: &Seen, seen: &Seen) {
@@ -315,6 +349,12 @@ impl Agent {
         };
         self.tell_waiting(&zone.waiting);
         self.networks.count(zone.carried.len(), zone.waiting.len());
+        let announced = std::mem::take(&mut zone.announced);
+        self.announced.send_if_modified(|before| {
+            let news = *before != announced;
+            *before = announced;
+            news
+        });
         let placed = Arc::new(zone.pods.clone());
         self.assigned = assigned(&placed);
         let node = world.node(&self.args.node_name);

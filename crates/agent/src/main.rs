@@ -6,6 +6,7 @@
 //! restart is nothing special.
 
 mod agent;
+mod announce;
 mod args;
 mod cni;
 mod edges;

@@ -9,7 +9,7 @@ use kube::CustomResourceExt;
 
 use crate::schema::polish;
 use crate::{
-    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, IPAMClaim,
+    BGPSessionState, ClusterUserDefinedNetwork, EgressIP, FRRConfiguration, FRRNodeState, IPAMClaim,
     NetworkAttachmentDefinition, RouteAdvertisements, UserDefinedNetwork,
 };
 
@@ -18,6 +18,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
     let mut definitions = vec![
         BGPSessionState::crd(),
         ClusterUserDefinedNetwork::crd(),
+        EgressIP::crd(),
         FRRConfiguration::crd(),
         FRRNodeState::crd(),
         IPAMClaim::crd(),

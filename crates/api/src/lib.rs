@@ -12,6 +12,7 @@
 pub mod annotations;
 pub mod conditions;
 pub mod crds;
+pub mod egress_ip;
 pub mod frr;
 pub mod ipam_claim;
 pub mod kubevirt;
@@ -22,6 +23,7 @@ mod schema;
 mod words;
 
 pub use annotations::{Annotation, BadAnnotation};
+pub use egress_ip::EgressIP;
 pub use frr::{BGPSessionState, FRRConfiguration, FRRNodeState};
 pub use ipam_claim::IPAMClaim;
 pub use kubevirt::{VirtualMachineInstance, VirtualMachineInstanceMigration};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Parser};
 use underlay_runtime::config::Flags;
 use underlay_runtime::logging::LogFormat;
+use underlay_runtime::report::AGENT_PORT;
 
 /// Gives nodes their place in the cluster and turns RouteAdvertisements into FRRConfigurations.
 #[derive(Debug, Clone, Parser)]
@@ -36,6 +37,15 @@ pub struct Args {
     /// 15 seconds to list everything and go on.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=300))]
     pub leader_elect_lease_duration: u64,
+
+    /// Seconds without an answer after which a node loses its egress IPs to another one; 0 asks no node, and only what
+    /// its kubelet says counts. Nodes that may hold egress IPs are asked once a second.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=300))]
+    pub egress_ip_reachability_timeout: u32,
+
+    /// Port of the agents at which nodes are asked: that of their metrics.
+    #[arg(long, value_name = "PORT", default_value_t = AGENT_PORT)]
+    pub egress_ip_health_port: u16,
 
     /// Shape of the log lines.
     #[arg(long, value_enum, default_value_t)]

@@ -16,17 +16,17 @@ use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, ObjectReference, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tracing::{debug, info, warn};
 use underlay_api::{
-    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, RouteAdvertisements,
-    UserDefinedNetwork,
+    BGPSessionState, ClusterUserDefinedNetwork, EgressIP, FRRConfiguration, FRRNodeState,
+    RouteAdvertisements, UserDefinedNetwork,
 };
 use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::transport::{self, Standing};
 use underlay_plan::cluster::{
-    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, fabric, networks,
-    nodes,
+    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, networks, nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -36,8 +36,10 @@ use underlay_runtime::turn::{Feeds, Turn};
 use underlay_world::slice::{MANAGED_BY, OURS, SOURCES};
 use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, World};
 
+use crate::egress::Told;
 use crate::metrics::Metrics;
 use crate::networks::Failures;
+use crate::reach::{self, Probes, Targets};
 use crate::view::View;
 
 /// Writes that are under way at once.
@@ -57,7 +59,7 @@ const SHORTEST_LULL_OF_NETWORKS: Duration = Duration::from_millis(20);
 /// Pods that have not ended: only those use networks.
 const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 /// What has to be known to advertise.
-const OF_ADVERTISEMENTS: [&str; 5] = [
+pub const OF_ADVERTISEMENTS: [&str; 5] = [
     Node::NAME,
     RouteAdvertisements::NAME,
     FRRConfiguration::NAME,
@@ -68,7 +70,7 @@ const OF_ADVERTISEMENTS: [&str; 5] = [
 const WRITTEN_BY_HAND: [&str; 2] = [RouteAdvertisements::NAME, FRRConfiguration::NAME];
 /// What has to be listed to plan networks. Where a definition of these kinds is missing there are none; and where one
 /// goes missing for a while, nothing is concluded from that.
-const OF_NETWORKS: [&str; 5] = [
+pub const OF_NETWORKS: [&str; 5] = [
     ClusterUserDefinedNetwork::NAME,
     UserDefinedNetwork::NAME,
     AnyAttachment::NAME,
@@ -118,6 +120,8 @@ pub struct Tools {
     pub metrics: Metrics,
     /// Shows.
     pub view: View,
+    /// How nodes are asked whether they live.
+    pub probes: Probes,
 }
 
 /// The leader.
@@ -140,7 +144,11 @@ pub struct Leader {
     /// Advertisements that have series in the metrics.
     pub(crate) measured: BTreeSet<String>,
     /// The numbers of networks in the last plan: they count before their echo is heard.
-    numbers: Numbers,
+    pub(crate) numbers: Numbers,
+    /// The nodes that are asked whether they live.
+    pub(crate) targets: watch::Sender<Targets>,
+    /// What was told of egress IPs.
+    pub(crate) told_of_egress_ips: Told,
     /// Whether some network waits for pods to end; before the first plan, that may be.
     waits_for_pods: bool,
     /// How the default network stood when that was last told.
@@ -158,6 +166,7 @@ impl Leader {
     /// A leader that knows nothing yet.
     pub fn new(tools: Tools) -> Self {
         let client = &tools.client;
+        let (targets, alive) = reach::watch(tools.probes);
         let feeds = Feeds::new()
             .with(Node::NAME, feed::everything::<Node>(client))
             .with(RouteAdvertisements::NAME, feed::everything::<RouteAdvertisements>(client))
@@ -170,6 +179,8 @@ impl Leader {
             )
             .with_optional(UserDefinedNetwork::NAME, feed::everything::<UserDefinedNetwork>(client))
             .with_optional(AnyAttachment::NAME, feed::everything::<AnyAttachment>(client))
+            .with_optional(EgressIP::NAME, feed::everything::<EgressIP>(client))
+            .with(reach::NAME, alive)
             .with(Namespace::NAME, feed::everything::<Namespace>(client))
             .with(Pod::NAME, feed::metadata::<Pod>(client, LIVING))
             .with(AnySlice::NAME, feed::watch::<AnySlice>(Api::all(client.clone()), managed_slices()));
@@ -185,6 +196,8 @@ impl Leader {
             failed: false,
             measured: BTreeSet::new(),
             numbers: Numbers::default(),
+            targets,
+            told_of_egress_ips: Told::default(),
             waits_for_pods: true,
             standing: None,
         }
@@ -277,6 +290,7 @@ impl Leader {
         let (given, mut done) = self.give_to_nodes(&known, parts).await;
         let mut plan = ClusterPlan { nodes: given, problems: self.told.clone(), ..ClusterPlan::default() };
         done &= self.connect(&mut plan).await;
+        done &= self.plan_egress_ips(&mut plan).await;
         let advertised = self.plan_advertised(networks.as_ref());
         // Nodes take a network for advertised when both are there; what is told of it comes last.
         let mut untold = BTreeMap::new();
@@ -324,18 +338,6 @@ impl Leader {
         }
     }
 
-    /// Sees to the managed fabric. What it is made of is then planned with like users' objects.
-    async fn connect(&mut self, plan: &mut ClusterPlan) -> bool {
-        if !self.feeds.know(&OF_ADVERTISEMENTS) {
-            return true;
-        }
-        let knows_networks = self.feeds.has_listed(ClusterUserDefinedNetwork::NAME);
-        let fabric = fabric::plan(&self.world, &self.tools.settings, knows_networks);
-        let done = self.write_fabric(&fabric).await;
-        (plan.frr_configurations, plan.advertisements) = (fabric.configurations, fabric.advertisements);
-        done
-    }
-
     /// A turn in which nothing but endpoints in these namespaces can be others.
     async fn turn_of_slices(&mut self, namespaces: &BTreeSet<String>) -> Outcome {
         if !self.knows_slices() {
@@ -361,20 +363,8 @@ impl Leader {
         Some(plan)
     }
 
-    /// Nothing before all is known of networks too: one that is not known yet would be taken off the wire.
-    fn plan_advertised(&mut self, networks: Option<&NetworksPlan>) -> Option<Advertised> {
-        if !self.feeds.know(&OF_ADVERTISEMENTS) || !self.feeds.know(&OF_NETWORKS) {
-            return None;
-        }
-        let mut known = self.known();
-        if let Some(NetworksPlan { told, .. }) = networks {
-            networks::record_labels(told, &mut known);
-        }
-        Some(advertise::plan(&known, &self.tools.settings, &self.numbers))
-    }
-
     /// The world with what was written to nodes.
-    fn known(&mut self) -> World {
+    pub(crate) fn known(&mut self) -> World {
         self.forget_heard();
         let mut known = self.world.clone();
         for (name, Unheard { given, version, .. }) in &self.unheard {

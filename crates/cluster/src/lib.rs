@@ -9,10 +9,12 @@
 //! once its lease may be over, and what it sent before names the version that it was decided upon.
 
 pub mod args;
+mod egress;
 mod fabric;
 mod leader;
 mod metrics;
 mod networks;
+mod reach;
 mod slices;
 mod standing;
 mod view;
@@ -35,6 +37,7 @@ use underlay_world::Key;
 use args::Args;
 use leader::{Leader, Tools};
 use metrics::Metrics;
+use reach::Probes;
 use view::View;
 
 /// Runs until a signal asks to stop.
@@ -58,6 +61,7 @@ pub async fn run(args: Args) -> Result<()> {
         events: Events::new(client, owner::CLUSTER_MANAGER),
         metrics: Metrics::register(&mut registry),
         view: view.clone(),
+        probes: Probes { port: args.egress_ip_health_port, patience: args.egress_ip_reachability_timeout },
     };
     admin::start(&args.metrics_bind_address, view.admin(registry)).await?;
 

@@ -1,8 +1,10 @@
 //! OpenFlow on bridges that others use too.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 use serde::Serialize;
+use underlay_net::Mac;
 
 use crate::why::Why;
 
@@ -20,4 +22,17 @@ pub struct Flow {
     pub matches: String,
     /// What becomes of the packet, like `output:1`.
     pub actions: String,
+}
+
+/// An address that neighbours are told of when it comes to a bridge.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Announcement {
+    /// The bridge.
+    pub bridge: String,
+    /// The port by which neighbours are reached.
+    pub port: u32,
+    /// The MAC address at which it is.
+    pub mac: Mac,
+    /// The address.
+    pub address: Ipv6Addr,
 }

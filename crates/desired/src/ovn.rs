@@ -27,6 +27,7 @@ pub enum Table {
     AddressSet,
     PortGroup,
     Acl,
+    Qos,
     DhcpOptions,
     Copp,
     Meter,
@@ -40,7 +41,7 @@ impl Table {
     pub const SOUTHBOUND: [Self; 2] = [Self::Chassis, Self::Encap];
 
     /// All of the northbound database.
-    pub const NORTHBOUND: [Self; 17] = [
+    pub const NORTHBOUND: [Self; 18] = [
         Self::LogicalSwitch,
         Self::LogicalSwitchPort,
         Self::LogicalRouter,
@@ -54,6 +55,7 @@ impl Table {
         Self::AddressSet,
         Self::PortGroup,
         Self::Acl,
+        Self::Qos,
         Self::DhcpOptions,
         Self::Copp,
         Self::Meter,
@@ -76,6 +78,7 @@ impl Table {
             Self::AddressSet => "Address_Set",
             Self::PortGroup => "Port_Group",
             Self::Acl => "ACL",
+            Self::Qos => "QoS",
             Self::DhcpOptions => "DHCP_Options",
             Self::Copp => "Copp",
             Self::Meter => "Meter",
@@ -126,6 +129,8 @@ pub enum Column {
     Integers(BTreeSet<i64>),
     /// A map of texts, as a whole.
     Map(BTreeMap<String, String>),
+    /// A map of numbers, as a whole.
+    Numbers(BTreeMap<String, i64>),
     /// These rows of ours, among whatever others put there.
     Rows(BTreeSet<RowId>),
 }
@@ -163,6 +168,12 @@ impl Row {
     #[must_use]
     pub fn integer(self, column: &'static str, number: i64) -> Self {
         self.with(column, Column::Integer(number))
+    }
+
+    /// With a map of this one number.
+    #[must_use]
+    pub fn number(self, column: &'static str, key: &str, number: i64) -> Self {
+        self.with(column, Column::Numbers([(key.to_owned(), number)].into()))
     }
 
     /// With one yes or no.

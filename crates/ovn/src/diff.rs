@@ -262,6 +262,9 @@ fn plain_datum(column: &Column) -> Option<Datum> {
         Column::Map(map) => {
             Datum::map(map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())))
         }
+        Column::Numbers(map) => {
+            Datum::map(map.iter().map(|(key, number)| (key.as_str().into(), Atom::Integer(*number))))
+        }
         Column::Rows(_) => return None,
     })
 }

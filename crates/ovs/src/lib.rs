@@ -4,6 +4,7 @@
 //! go. Out: transactions on the switch's database, and bundles of flows. Ports are ours by a mark in their interface's
 //! `external_ids`, those of pods by the `sandbox` there, flows by the high half of their cookie.
 
+pub mod announce;
 pub mod database;
 pub mod flows;
 pub mod pods;

@@ -1,4 +1,4 @@
-//! Events on users' objects: what went wrong, and is well again, where `kubectl describe` shows it.
+//! Events on users' objects: what went wrong, what is well again and what was done, where `kubectl describe` shows it.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
@@ -23,33 +23,36 @@ impl Events {
 
     /// Something is wrong with an object. `action` is what was attempted, in one word.
     pub async fn warn(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Warning, object, action, reason, note).await;
+        self.publish(&event(EventType::Warning, action, reason, note), object).await;
     }
 
     /// Something is well with an object, and was not before.
     pub async fn tell(&self, object: &ObjectReference, action: &str, reason: &str, note: &str) {
-        self.publish(EventType::Normal, object, action, reason, note).await;
+        self.publish(&event(EventType::Normal, action, reason, note), object).await;
     }
 
-    async fn publish(
+    /// Something was done to an object and another one that the owner wants to know.
+    pub async fn tell_of_both(
         &self,
-        type_: EventType,
         object: &ObjectReference,
-        action: &str,
+        other: ObjectReference,
         reason: &str,
         note: &str,
     ) {
-        let event = Event {
-            type_,
-            reason: reason.to_owned(),
-            note: Some(cut(note)),
-            action: action.to_owned(),
-            secondary: None,
-        };
-        if let Err(error) = self.0.publish(&event, object).await {
+        let event = Event { secondary: Some(other), ..event(EventType::Normal, reason, reason, note) };
+        self.publish(&event, object).await;
+    }
+
+    async fn publish(&self, event: &Event, object: &ObjectReference) {
+        if let Err(error) = self.0.publish(event, object).await {
             debug!(error = text(&error), "an event was not written");
         }
     }
+}
+
+fn event(type_: EventType, action: &str, reason: &str, note: &str) -> Event {
+    let (action, reason, note) = (action.to_owned(), reason.to_owned(), Some(cut(note)));
+    Event { type_, reason, note, action, secondary: None }
 }
 
 /// How events name an object.

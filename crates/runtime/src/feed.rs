@@ -210,7 +210,7 @@ fn reason(error: &watcher::Error) -> Option<&kube::Error> {
 }
 
 /// The reason at the bottom, with what to do where we know it.
-fn explain(error: &watcher::Error) -> String {
+pub(crate) fn explain(error: &watcher::Error) -> String {
     let Some(inner) = reason(error) else { return text_with_sources(error) };
     match inner {
         kube::Error::Api(status) if status.code == 404 => {

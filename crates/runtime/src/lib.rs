@@ -7,6 +7,7 @@ pub mod admin;
 pub mod client;
 pub mod config;
 pub mod edge;
+pub mod elsewhere;
 pub mod events;
 pub mod fault;
 pub mod feed;

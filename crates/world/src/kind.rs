@@ -7,13 +7,13 @@ use k8s_openapi::api::{core, discovery};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::PartialObjectMeta;
 use underlay_api::{
-    BGPSessionState, ClusterUserDefinedNetwork, FRRConfiguration, FRRNodeState, NetworkAttachmentDefinition,
-    RouteAdvertisements, UserDefinedNetwork,
+    BGPSessionState, ClusterUserDefinedNetwork, EgressIP, FRRConfiguration, FRRNodeState,
+    NetworkAttachmentDefinition, RouteAdvertisements, UserDefinedNetwork,
 };
 
 use crate::{
-    AnyAttachment, AnySlice, Attached, Attachment, Definition, EndpointSlice, Key, Nad, Namespace, Node, Pod,
-    Secret, Service, Session, Slice, Speaker, World,
+    AnyAttachment, AnySlice, Attached, Attachment, Definition, EgressIp, EndpointSlice, Key, Nad, Namespace,
+    Node, Pod, Secret, Service, Session, Slice, Speaker, World,
 };
 
 /// A kind of object.
@@ -125,6 +125,7 @@ kind!(PartialObjectMeta<core::v1::Pod>, Arc<Attached>, "Pod", attached, |pod: Pa
 kind!(RouteAdvertisements, Arc<RouteAdvertisements>, "RouteAdvertisements", advertisements, |object| {
     Some(Arc::new(without_bookkeeping(object)))
 });
+kind!(EgressIP, Arc<EgressIp>, "EgressIP", egress_ips, |object| Some(Arc::new(EgressIp::read(object))));
 kind!(FRRConfiguration, Arc<FRRConfiguration>, "FRRConfiguration", frr_configurations, |object| {
     Some(Arc::new(without_bookkeeping(object)))
 });

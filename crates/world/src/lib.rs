@@ -7,6 +7,7 @@
 pub mod attached;
 pub mod attachment;
 pub mod definition;
+pub mod egress;
 pub mod kind;
 pub mod local;
 pub mod nad;
@@ -21,7 +22,7 @@ pub mod slice;
 pub mod speaker;
 pub mod version;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
@@ -29,6 +30,7 @@ use underlay_api::{FRRConfiguration, RouteAdvertisements};
 pub use attached::Attached;
 pub use attachment::{AnyAttachment, Attachment};
 pub use definition::{Definition, Scope};
+pub use egress::EgressIp;
 pub use kind::Kind;
 pub use local::Local;
 pub use nad::Nad;
@@ -108,6 +110,13 @@ pub struct World {
     pub any_slices: BTreeMap<Key, Arc<Slice>>,
     /// Advertisements.
     pub advertisements: BTreeMap<Key, Arc<RouteAdvertisements>>,
+    /// Egress IPs, and the nodes that hold them.
+    pub egress_ips: BTreeMap<Key, Arc<EgressIp>>,
+    /// Pods of other nodes in namespaces whose egress IPs the node holds, by namespace; one that was not listed yet is
+    /// missing.
+    pub elsewhere: BTreeMap<String, BTreeMap<Key, Arc<Pod>>>,
+    /// Nodes that do not answer, among those that may hold egress IPs.
+    pub unreachable: BTreeSet<String>,
     /// Parts of the nodes' FRR configuration: the users' and those generated from them.
     pub frr_configurations: BTreeMap<Key, Arc<FRRConfiguration>>,
     /// What became of the nodes' FRR configurations.

@@ -34,6 +34,8 @@ pub struct Node {
     pub annotations: BTreeMap<String, String>,
     /// Addresses by which the cluster knows it.
     pub addresses: BTreeSet<IpAddr>,
+    /// Whether its kubelet says that it is ready.
+    pub ready: bool,
     /// The first of them of each family: the one that others speak to.
     pub internal: Vec<IpAddr>,
     /// Its number.
@@ -82,6 +84,7 @@ impl Node {
         let chassis = annotation!(ChassisId).map(|ChassisId(name)| name);
         let encap = annotation!(EncapIps).unwrap_or_default().0;
         let refused = annotation!(RefusedRoutes).unwrap_or_default();
+        let mut conditions = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
         let addresses = addresses(object);
         Self {
             name: metadata.name.clone().unwrap_or_default(),
@@ -98,6 +101,7 @@ impl Node {
                 .collect(),
             internal: first_of_each(&addresses),
             addresses: addresses.into_iter().collect(),
+            ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
             id,
             subnets,
             transit,

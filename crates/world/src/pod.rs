@@ -1,5 +1,7 @@
 //! A pod as we see it.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1;
 use underlay_api::annotations::{Annotation, PodNetworks};
 
@@ -13,6 +15,8 @@ pub struct Pod {
     pub key: Key,
     /// Its identity: another pod of the same name has another one.
     pub uid: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
     /// The node it runs on; empty before it is scheduled.
     pub node: String,
     /// Whether it lives in the node's own network.
@@ -46,6 +50,7 @@ impl Pod {
         Self {
             key: key_of(&object.metadata),
             uid: object.metadata.uid.clone().unwrap_or_default(),
+            labels: object.metadata.labels.clone().unwrap_or_default(),
             node: spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default(),
             host_network: spec.and_then(|spec| spec.host_network).unwrap_or(false),
             state: match phase {

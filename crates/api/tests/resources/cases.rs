@@ -64,6 +64,13 @@ pub fn route_advertisements() -> Vec<Case> {
     rows.into_iter().map(|row| row.case(|name, fields| manifest(name, with(&valid, fields)))).collect()
 }
 
+pub fn egress_ips() -> Vec<Case> {
+    let rows: Vec<Row> = serde_saphyr::from_str(include_str!("cases/egress-ips.yaml")).unwrap();
+    let valid = json!({ "egressIPs": ["172.30.0.100"], "namespaceSelector": {} });
+    let manifest = |name: &str, spec: Value| json!({ "apiVersion": "k8s.ovn.org/v1", "kind": "EgressIP", "metadata": { "name": name }, "spec": spec });
+    rows.into_iter().map(|row| row.case(|name, fields| manifest(name, with(&valid, fields)))).collect()
+}
+
 pub fn frr_configurations() -> Vec<Case> {
     let rows: Vec<Row> = serde_saphyr::from_str(include_str!("cases/frr-configurations.yaml")).unwrap();
     let rows = rows.into_iter().chain(target_rows());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kube_cel::{CompiledSchema, Validator, compile_schema};
 use serde_json::Value;
 
-use crate::cases::{Case, Verdict, frr_configurations, route_advertisements};
+use crate::cases::{Case, Verdict, egress_ips, frr_configurations, route_advertisements};
 use crate::manifests::{everything, seeds};
 use crate::meaning::schema_of;
 use crate::networks;
@@ -48,6 +48,11 @@ fn check(cases: &[Case]) {
 #[test]
 fn of_route_advertisements() {
     check(&route_advertisements());
+}
+
+#[test]
+fn of_egress_ips() {
+    check(&egress_ips());
 }
 
 #[test]

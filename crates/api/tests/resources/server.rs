@@ -15,7 +15,7 @@ use underlay_api::network::conditions::{
 use underlay_api::{FRRConfiguration, IPAMClaim};
 use underlay_testkit::{ApiServer, OutputExt, Scratch, wait_for};
 
-use crate::cases::{Case, Verdict, frr_configurations, route_advertisements};
+use crate::cases::{Case, Verdict, egress_ips, frr_configurations, route_advertisements};
 use crate::manifests::{everything, seeds, seeds_in};
 use crate::meaning::meaning;
 use crate::networks;
@@ -104,6 +104,11 @@ fn by_object(said: &str) -> BTreeMap<&str, String> {
 #[test]
 fn route_advertisements_are_judged_alike() {
     check(&route_advertisements());
+}
+
+#[test]
+fn egress_ips_are_judged_alike() {
+    check(&egress_ips());
 }
 
 #[test]

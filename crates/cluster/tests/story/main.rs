@@ -5,6 +5,7 @@ mod advertise;
 #[path = "../common/mod.rs"]
 #[allow(dead_code, reason = "each test program uses its part")]
 mod common;
+mod egress;
 mod fabric;
 mod networks;
 mod slices;
@@ -89,8 +90,8 @@ fn nodes_get_their_place_before_there_are_definitions(
     becomes(server, &["nodes"], |list| annotations(list, key), &transit);
     daemon.shows("/readyz", "waiting for FRRConfiguration (the API server does not know this kind");
     let told = || daemon.log().matches("the API server does not know this kind").count();
-    wait_for("all seven kinds to be told", PATIENCE, || if told() < 7 { Err(daemon.log()) } else { Ok(()) });
-    assert_eq!(told(), 7, "once a kind:\n{}", daemon.log());
+    wait_for("all eight kinds to be told", PATIENCE, || if told() < 8 { Err(daemon.log()) } else { Ok(()) });
+    assert_eq!(told(), 8, "once a kind:\n{}", daemon.log());
 }
 
 fn definitions_arrive(server: &ApiServer, scratch: &Scratch, daemon: &Daemon) {

@@ -64,6 +64,16 @@ fn items(settled: &Settled) -> Items {
     for (object, told) in &settled.networks {
         put(&mut items, object, of_network(told), vec![object.to_string()]);
     }
+    for (key, told) in &settled.egress_ips {
+        let object = ObjectRef::cluster("EgressIP", &key.name);
+        let held: BTreeMap<String, &str> =
+            told.items.iter().map(|item| (item.address.to_string(), item.node.as_str())).collect();
+        let mut fields = json!({ "nodes": held });
+        for (reason, message) in &told.problems {
+            fields[*reason] = json!(message);
+        }
+        put(&mut items, &object, fields, vec![object.to_string()]);
+    }
     for (name, verdict) in &settled.verdicts {
         let object = ObjectRef::cluster("RouteAdvertisements", name);
         let mut said = conditions(&[verdict.outcome(name, None)]);

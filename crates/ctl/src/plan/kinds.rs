@@ -11,7 +11,7 @@ use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use underlay_api::{
-    ClusterUserDefinedNetwork, FRRConfiguration, NetworkAttachmentDefinition, RouteAdvertisements,
+    ClusterUserDefinedNetwork, EgressIP, FRRConfiguration, NetworkAttachmentDefinition, RouteAdvertisements,
     UserDefinedNetwork,
 };
 use underlay_desired::ObjectRef;
@@ -47,7 +47,7 @@ pub struct Known {
 }
 
 /// All of them.
-pub fn all() -> [Known; 10] {
+pub fn all() -> [Known; 11] {
     [
         Known { leave: leave_namespace, ..of::<Namespace>(false, core::<Namespace>) },
         of::<Node>(false, core::<Node>),
@@ -70,6 +70,7 @@ pub fn all() -> [Known; 10] {
             ..of::<UserDefinedNetwork>(true, own::<UserDefinedNetwork>)
         },
         Known { ours: true, ..of::<RouteAdvertisements>(false, own::<RouteAdvertisements>) },
+        Known { ours: true, ..of::<EgressIP>(false, own::<EgressIP>) },
         Known { ours: true, ..of::<FRRConfiguration>(true, own::<FRRConfiguration>) },
     ]
 }
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(
             find("k8s.ovn.org/v1", "ClusterUserDefinedNetworks"),
             "kind: there is no ClusterUserDefinedNetworks in k8s.ovn.org; write ClusterUserDefinedNetwork or \
-             UserDefinedNetwork or RouteAdvertisements"
+             UserDefinedNetwork or RouteAdvertisements or EgressIP"
         );
         assert_eq!(
             find("k8s.ovn.org/v1beta1", "UserDefinedNetwork"),

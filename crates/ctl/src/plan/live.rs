@@ -10,7 +10,7 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use underlay_api::{
-    ClusterUserDefinedNetwork, FRRConfiguration, NetworkAttachmentDefinition, RouteAdvertisements,
+    ClusterUserDefinedNetwork, EgressIP, FRRConfiguration, NetworkAttachmentDefinition, RouteAdvertisements,
     UserDefinedNetwork,
 };
 use underlay_runtime::report::{Inputs, Question};
@@ -81,6 +81,7 @@ async fn world(client: &Client, steps: &Steps) -> Result<World> {
     each::<ClusterUserDefinedNetwork>(client, steps, |network| put(&mut world, network)).await?;
     each::<UserDefinedNetwork>(client, steps, |network| put(&mut world, network)).await?;
     each::<RouteAdvertisements>(client, steps, |object| put(&mut world, object)).await?;
+    each::<EgressIP>(client, steps, |object| put(&mut world, object)).await?;
     each::<FRRConfiguration>(client, steps, |object| put(&mut world, object)).await?;
     Ok(world)
 }

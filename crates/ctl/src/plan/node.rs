@@ -111,6 +111,7 @@ fn value(column: &Column) -> Value {
         Column::Texts(texts) => json!(texts),
         Column::Integers(numbers) => json!(numbers),
         Column::Map(map) => json!(map),
+        Column::Numbers(map) => json!(map),
         Column::Rows(rows) => {
             json!(rows.iter().map(|row| format!("{} {}", row.table.name(), row.id)).collect::<Vec<_>>())
         }

@@ -14,7 +14,7 @@ use underlay_desired::ObjectRef;
 use underlay_net::Family;
 use underlay_plan::cluster::advertise::{self, Advertised, is_generated};
 use underlay_plan::cluster::networks::{self, Amend, Step, Told, slices};
-use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, fabric, nodes, transport};
+use underlay_plan::cluster::{Generated, Numbers, Problem, Verdict, egress, fabric, nodes, transport};
 use underlay_world::slice::Origin;
 use underlay_world::{Attachment, Key, Kind, Settings, Slice, World};
 
@@ -36,6 +36,8 @@ pub struct Settled {
     pub advertisements: BTreeMap<Key, Generated<RouteAdvertisements>>,
     /// What is said of each RouteAdvertisements.
     pub verdicts: BTreeMap<String, Verdict>,
+    /// Who holds egress IPs, and what cannot be.
+    pub egress_ips: BTreeMap<Key, egress::Told>,
     /// What nodes cannot have.
     pub problems: Vec<Problem>,
 }
@@ -53,10 +55,13 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
         networks::record_labels(&networks.told, &mut world);
         let fabric = fabric::plan(&world, settings, true);
         let connected = fabric.record(&mut world);
+        let egress_ips = egress::plan(&world, settings);
+        egress::record(&egress_ips, &mut world);
         let mut advertised = advertise::plan(&world, settings, &networks.numbers);
         networks::announce(&mut networks.attachments, &world, &advertised.advertisers);
         let mut busy = connected || !given.given.is_empty() || !networks.attachments.is_empty();
         busy |= write_configurations(&mut world, &advertised);
+        busy |= egress_ips.values().any(|told| told.news);
         for (object, amend) in
             networks.told.iter().filter_map(|(object, told)| Some((object, told.amend.as_ref()?)))
         {
@@ -81,6 +86,7 @@ pub fn settle(mut world: World, settings: &Settings) -> Settled {
             configurations: advertised.configurations,
             advertisements: fabric.advertisements,
             verdicts: advertised.verdicts,
+            egress_ips,
             problems: given.problems,
         };
         if !busy {

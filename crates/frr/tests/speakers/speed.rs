@@ -72,7 +72,7 @@ async fn one_more_prefix_where_there_are_a_hundred() {
     println!("asking the daemons: {:?}", began.elapsed());
     let began = Instant::now();
     frr.running_config().await.expect("what FRR runs with");
-    println!("asking FRR's tool: {:?}", began.elapsed());
+    println!("all of it as one text: {:?}", began.elapsed());
     let began = Instant::now();
     render(&prefixes(105));
     println!("rendering: {:?}", began.elapsed());

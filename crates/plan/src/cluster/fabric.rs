@@ -120,7 +120,7 @@ impl Fabric {
             },
             status: None,
         };
-        self.advertisements.insert(Key::cluster(&name), Generated { object: object.into(), why });
+        self.advertisements.insert(Key::cluster(&name), Generated { object: Arc::new(object), why });
     }
 
     /// Says that what was made before should stay: for networks that are not known, and for those that cannot be read
@@ -175,7 +175,7 @@ impl Fabric {
         };
         let whys = self.advertisements.keys().map(|key| ObjectRef::cluster("RouteAdvertisements", &key.name));
         let why = whys.fold(Why::default(), Why::and);
-        self.configurations.insert(Key::new(namespace, &name), Generated { object: object.into(), why });
+        self.configurations.insert(Key::new(namespace, &name), Generated { object: Arc::new(object), why });
     }
 }
 

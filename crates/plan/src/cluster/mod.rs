@@ -6,6 +6,7 @@
 //! first.
 
 pub mod advertise;
+pub mod egress;
 pub mod fabric;
 pub mod imported;
 pub mod networks;
@@ -45,6 +46,9 @@ pub struct ClusterPlan {
     pub slices: BTreeMap<Key, networks::slices::Step>,
     /// Annotations to write, by node.
     pub nodes: BTreeMap<String, Given>,
+    /// Who holds egress IPs.
+    #[serde(serialize_with = "by_name")]
+    pub egress_ips: BTreeMap<Key, egress::Told>,
     /// Generated configurations.
     #[serde(serialize_with = "by_name")]
     pub frr_configurations: BTreeMap<Key, Generated>,
@@ -61,7 +65,7 @@ pub struct ClusterPlan {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(bound = "K: Serialize")]
 pub struct Generated<K = FRRConfiguration> {
-    /// The object. Where the one that is there is as it should be, it is that very one: nobody needs two.
+    /// The object. Where the one that is there is as it should be, it may be that very one: nobody needs two.
     #[serde(serialize_with = "shared")]
     pub object: Arc<K>,
     /// Its reason.
@@ -115,6 +119,8 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
     networks::record_labels(&told, &mut world);
     let fabric = fabric::plan(&world, settings, true);
     fabric.record(&mut world);
+    let egress_ips = egress::plan(&world, settings);
+    egress::record(&egress_ips, &mut world);
     let Advertised { mut configurations, verdicts, advertisers } =
         advertise::plan(&world, settings, &numbers);
     networks::announce(&mut attachments, &world, &advertisers);
@@ -125,6 +131,7 @@ pub fn plan(world: &World, settings: &Settings) -> ClusterPlan {
         attachments,
         slices: networks::slices::plan(&world),
         nodes: given,
+        egress_ips,
         frr_configurations: configurations,
         advertisements: fabric.advertisements,
         verdicts,

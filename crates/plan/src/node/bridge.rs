@@ -9,6 +9,7 @@
 //! becomes the node's, in the same connection tracking as everything else of the node, so that no two connections look
 //! alike outside. Nothing else leaves such a network, and of the services only those for all are reached from it.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
@@ -40,8 +41,9 @@ mod mark {
     pub const FIRST: u32 = 3;
 }
 
-/// The flows, once both ports are there. Without them the bridge stays the plain switch it is.
-pub fn plan(site: &Site<'_>, others: &Others<'_>) -> Flows {
+/// The flows, once both ports are there. Without them the bridge stays the plain switch it is. This tells which egress IPs
+/// a network shows here.
+pub fn plan(site: &Site<'_>, others: &Others<'_>, egress: impl Fn(&Site<'_>) -> BTreeSet<IpAddr>) -> Flows {
     let (Some(uplink), Some(patch)) = (site.bridge.uplink, site.patch()) else { return Flows::new() };
     let others: Vec<(u32, &Site<'_>)> =
         others.sites.values().filter_map(|other| Some((other.patch()?, other))).collect();
@@ -52,6 +54,7 @@ pub fn plan(site: &Site<'_>, others: &Others<'_>) -> Flows {
         patches: std::iter::once(patch).chain(others.iter().map(|(patch, _)| *patch)).collect(),
         mac: site.bridge.mac,
         encap: site.settings.encap_port,
+        asked: BTreeSet::new(),
         flows: Flows::new(),
     };
     pipeline.neighbors();
@@ -64,8 +67,10 @@ pub fn plan(site: &Site<'_>, others: &Others<'_>) -> Flows {
         }
     }
     pipeline.rest();
+    pipeline.egress(patch, mark::OVN, egress(site));
     for (own, other) in others {
         pipeline.site = other;
+        pipeline.egress(own, &own_mark(other), egress(other));
         for side in &other.families {
             pipeline.own_network(own, side);
         }
@@ -83,6 +88,8 @@ struct Pipeline<'a> {
     patches: Vec<u32>,
     mac: Mac,
     encap: u16,
+    /// Egress IPs whose way in is known.
+    asked: BTreeSet<IpAddr>,
     flows: Flows,
 }
 
@@ -100,6 +107,21 @@ fn words(family: Family) -> Words {
     }
 }
 
+/// The mark of a user-defined network's connections.
+fn own_mark(site: &Site<'_>) -> String {
+    format!("{:#x}", mark::FIRST + u32::from(site.network.id))
+}
+
+/// A match of those who ask from outside where an address is.
+fn question(uplink: u32, address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => format!("in_port={uplink},arp,arp_op=1,arp_tpa={address}"),
+        IpAddr::V6(address) => {
+            format!("in_port={uplink},icmp6,icmp_type=135,icmp_code=0,nd_target={address}")
+        }
+    }
+}
+
 impl Pipeline<'_> {
     fn add(&mut self, table: u8, priority: u16, matches: String, actions: String) {
         self.flows.insert(Flow { table, priority, matches, actions }, self.site.why.clone());
@@ -112,13 +134,7 @@ impl Pipeline<'_> {
         let all = all.join(",");
         for side in self.site.families.clone() {
             let Some(external) = side.external.map(|net| net.addr()) else { continue };
-            let question = match external {
-                IpAddr::V4(address) => format!("in_port={uplink},arp,arp_op=1,arp_tpa={address}"),
-                IpAddr::V6(address) => {
-                    format!("in_port={uplink},icmp6,icmp_type=135,icmp_code=0,nd_target={address}")
-                }
-            };
-            self.add(0, 120, question, "LOCAL".to_owned());
+            self.add(0, 120, question(uplink, external), "LOCAL".to_owned());
         }
         self.add(0, 111, format!("in_port={uplink},arp"), format!("{all},LOCAL"));
         for kind in [134, 136] {
@@ -205,6 +221,28 @@ impl Pipeline<'_> {
         self.add(0, 104, outbound, format!("output:{uplink}"));
     }
 
+    /// Egress IPs of a network: they leave as they are, answers find back, and whoever asks for them is told by the
+    /// network's router. Nobody else is reached under them. Two networks may show the same address, so connections are
+    /// kept apart here; one of them answers for both.
+    fn egress(&mut self, port: u32, mark: &str, addresses: BTreeSet<IpAddr>) {
+        let (uplink, mac, zone) = (self.uplink, self.mac, zone::MAIN);
+        if !self.site.network.is_default() {
+            // The router announces all addresses it has.
+            let range = self.site.settings.masquerade.v4;
+            self.add(0, 11, format!("in_port={port},arp,arp_spa={range}"), "drop".to_owned());
+        }
+        for address in addresses {
+            let Words { ip, source, destination } = words(Family::of(address));
+            let out = format!("in_port={port},dl_src={mac},{ip},{source}={address}");
+            let commit = format!("ct(commit,zone={zone},nat(src={address}),exec(set_field:{mark}->ct_mark))");
+            self.add(0, 105, out, format!("{commit},output:{uplink}"));
+            if self.asked.insert(address) {
+                self.add(0, 120, question(uplink, address), format!("output:{port}"));
+                self.add(1, 20, format!("{ip},{destination}={address}"), "drop".to_owned());
+            }
+        }
+    }
+
     /// One family of a user-defined network.
     fn own_network(&mut self, own: u32, side: &Side) {
         // Whatever else it sends: other networks may have the same addresses.
@@ -231,10 +269,10 @@ impl Pipeline<'_> {
     /// What a user-defined network sends to the world leaves with the node's address, and answers find back.
     fn own_connections(&mut self, own: u32, family: Family, stand: Stand, external: IpAddr) {
         let (uplink, mac, zone) = (self.uplink, self.mac, zone::MAIN);
-        let mark = mark::FIRST + u32::from(self.site.network.id);
         let Words { ip, source, .. } = words(family);
+        let mark = own_mark(self.site);
         let out = format!("in_port={own},dl_src={mac},{ip},{source}={}", stand.gateway);
-        let commit = format!("ct(commit,zone={zone},nat(src={external}),exec(set_field:{mark:#x}->ct_mark))");
+        let commit = format!("ct(commit,zone={zone},nat(src={external}),exec(set_field:{mark}->ct_mark))");
         self.add(0, 100, out, format!("{commit},output:{uplink}"));
         if self.site.network.is_routed() {
             // To an endpoint of a service on another node, the router itself has chosen the node's address.
@@ -245,7 +283,7 @@ impl Pipeline<'_> {
         let node = format!("in_port=LOCAL,{ip},{source}={}", stand.management);
         self.add(0, 105, node, "drop".to_owned());
         for state in ["+trk+est", "+trk+rel"] {
-            let answer = format!("{ip},ct_state={state},ct_mark={mark:#x}");
+            let answer = format!("{ip},ct_state={state},ct_mark={mark}");
             self.add(1, 100, answer, format!("output:{own}"));
         }
     }

@@ -8,6 +8,7 @@ pub mod advertised;
 mod annotations;
 mod apart;
 mod bridge;
+pub mod egress;
 pub mod frr;
 mod host;
 pub mod imports;
@@ -27,7 +28,7 @@ mod zones;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use underlay_desired::flow::Flows;
+use underlay_desired::flow::{Announcement, Flows};
 use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
 use underlay_desired::ovn::Rows;
@@ -65,6 +66,8 @@ pub struct Zone {
     pub switch: Switch,
     /// Flows of the external bridge.
     pub flows: BTreeMap<String, Flows>,
+    /// Addresses that its neighbours are told of.
+    pub announced: BTreeSet<Announcement>,
     /// Its kernel's network stack.
     pub host: Host,
     /// Its packet filter.
@@ -120,6 +123,7 @@ fn speaker(node: &Node, world: &World) -> frr::Merged {
 /// Plans all networks. One that waits for something is in nobody's way.
 fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone {
     let placed = addresses::place(site, &others);
+    let egress = egress::select(site.world);
     let (mut northbound, mut southbound) = (Rows::default(), Rows::default());
     let (mut switch, mut host) = (Switch::default(), Host::default());
     let wanted = others.sites.iter().filter(|(name, _)| !without.contains(**name));
@@ -128,12 +132,17 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         topology::plan(site, &mut northbound);
         zones::plan(site, &mut northbound);
         nat::plan(site, &mut northbound);
+        egress::plan(site, &placed, &egress, &mut northbound);
         services::plan(site, &mut northbound);
         services::plan_ways(site, &mut northbound);
         pods::plan(site, &placed, &mut northbound);
         host::plan_switch(site, &mut switch);
         host::plan(site, &mut host);
     }
+    let announced = std::iter::once(site)
+        .chain(others.sites.values())
+        .flat_map(|site| egress::announced(site, &placed, &egress))
+        .collect();
     let told = std::iter::once(site).chain(others.sites.values()).filter(|site| site.advertised());
     let ranges = Arc::new(Ranges::of(told.map(|site| site.network)));
     let imports = wanted.iter().map(|site| Policy::of(site, &ranges)).collect();
@@ -144,7 +153,11 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         northbound,
         southbound,
         switch,
-        flows: BTreeMap::from([(site.bridge.name.clone(), bridge::plan(site, &others))]),
+        announced,
+        flows: BTreeMap::from([(
+            site.bridge.name.clone(),
+            bridge::plan(site, &others, |site| egress::shown(site, &placed, &egress)),
+        )]),
         host,
         filter: host::plan_filter(site, &others),
         pods: placed,

@@ -115,7 +115,8 @@ fn towards_node(site: &Site<'_>, rows: &mut Rows) {
     }
 }
 
-fn translation(site: &Site<'_>, router: &RowId, id: &str, source: &str, shown: IpAddr) -> Row {
+/// A translation of source addresses on a router.
+pub(super) fn translation(site: &Site<'_>, router: &RowId, id: &str, source: &str, shown: IpAddr) -> Row {
     let row = Row::new(Table::Nat, format!("{}/snat/{id}", router.id), &site.why)
         .text("type", "snat")
         .text("logical_ip", source)
@@ -124,7 +125,8 @@ fn translation(site: &Site<'_>, router: &RowId, id: &str, source: &str, shown: I
     site.mark(row)
 }
 
-fn node_addresses_id(family: Family) -> String {
+/// Id of the set of all nodes' addresses.
+pub(super) fn node_addresses_id(family: Family) -> String {
     format!("default-network-controller:ClusterNodeIPs:node-ips:{family}")
 }
 

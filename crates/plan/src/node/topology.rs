@@ -74,7 +74,11 @@ fn outside(site: &Site<'_>) -> impl Iterator<Item = IpNet> {
 
 fn node_switch(site: &Site<'_>, rows: &mut Rows, router: &RowId) {
     let name = site.names.node_switch(site.name());
-    let mut row = Row::new(Table::LogicalSwitch, &name, &site.why).text("name", &name);
+    // Both are said also where there are none: the last of ours could not go otherwise.
+    let mut row = Row::new(Table::LogicalSwitch, &name, &site.why)
+        .text("name", &name)
+        .rows("acls", [])
+        .rows("qos_rules", []);
     for side in &site.families {
         row = match side.subnet {
             IpNet::V4(subnet) => row.entry("other_config", "subnet", subnet.to_string()).entry(

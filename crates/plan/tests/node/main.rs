@@ -1,6 +1,7 @@
 //! A node's plan: whatever the order of what is known, complete, and with a reason for every item.
 
 mod advertised;
+mod egress;
 mod networks;
 mod scene;
 
