@@ -20,7 +20,13 @@ pub fn strictly(place: &Place) {
         let from = place.pod(network, "worker1");
         assert_eq!(knock_from_pod(place, &from, &others(place, network)), "", "{network} was answered");
     }
-    assert_eq!(ears.close(&place.lab), Vec::<String>::new(), "something crossed");
+    // Nobody is told where red is: what is sent there goes into the world, and does not come back.
+    let heard: Vec<String> = ears
+        .close(&place.lab)
+        .into_iter()
+        .filter(|line| at_worker(line) || !line.contains("> 10.30."))
+        .collect();
+    assert_eq!(heard, Vec::<String>::new(), "something crossed");
 
     let ears = Ears::open(&place.lab);
     let tenants: Vec<String> = others(place, "default");
@@ -110,7 +116,11 @@ fn lab_knock(lab: &LabUnderTest, machine: &str, addresses: &[String]) -> String 
 /// Whether a packet was seen at the cable of a pod, and not only on its way.
 fn arrived_at_a_pod(line: &str) -> bool {
     let interface = line.split_whitespace().nth(2).unwrap_or_default();
-    line.starts_with("worker2") && !["eth0", "br-ex", "lo"].contains(&interface)
+    at_worker(line) && !["eth0", "br-ex", "lo"].contains(&interface)
+}
+
+fn at_worker(line: &str) -> bool {
+    line.starts_with("worker2")
 }
 
 /// Listeners at the far ends and at the routers.

@@ -171,7 +171,7 @@ pub fn wait_for_gateways(lab: &LabUnderTest, node: &str, destination: &str, want
 
 /// What the agent of a node says of a route that it learned: why it is refused.
 pub fn refusal(lab: &LabUnderTest, node: &str, to: &str) -> Result<String, String> {
-    let url = format!("http://localhost:9411/report?to={to}");
+    let url = format!("http://localhost:9411/debug/report?to={to}/32");
     let text = lab.exec(node, &["curl", "--silent", "--fail", "--max-time", "5", &url]).result()?;
     let report: Value = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
     let refused = report["routes"][0]["refused"].as_str().map(str::to_owned);

@@ -16,7 +16,7 @@ pub fn a_wrong_neighbor_is_alone(place: &Place) {
     let flows = Flows::with_outside(place, &["default", "blue"]);
     let before = times_established(&place.lab, "tor1", "worker1");
     let (one, two) = (ROUTERS[0].1, ROUTERS[1].1);
-    for (field, value) in [("password", json!("not the right one")), ("asn", json!(64999))] {
+    for (field, value) in [("password", json!("not-the-right-one")), ("asn", json!(64999))] {
         let path = format!("/spec/bgp/routers/0/neighbors/0/{field}");
         let patch = json!([{ "op": "add", "path": path, "value": value }]).to_string();
         place.kubectl(&[
