@@ -276,17 +276,13 @@ fn it_is_advertised(lab: &LabUnderTest) {
         lab.kubectl(&["label", "node", holder, &format!("{LABEL}="), "--overwrite"]).ok();
         lab.kubectl(&["label", "node", other, &format!("{LABEL}-")]).ok();
         is_held_by(lab, holder);
-        for (address, via) in far.iter().zip(own(holder)) {
+        let ways = far.iter().zip(["ipv4", "ipv6"]).zip(own(holder).into_iter().zip(own(other)));
+        for ((address, family), (here, there)) in ways {
             wait_for(&format!("the route to {address} by {holder} alone"), PATIENCE, || {
-                let routes =
-                    lab.exec("tor", &["vtysh", "-c", &format!("show bgp {address} json")]).result()?;
-                let route = lab.exec("tor", &["ip", "route", "get", address]).result()?;
-                let alone = routes.matches("\"nexthops\"").count() == 1;
-                if alone && (route.contains(via) || route.contains("fe80:")) {
-                    Ok(())
-                } else {
-                    Err(routes + &route)
-                }
+                let show = format!("show bgp {family} unicast {address} json");
+                let routes = lab.exec("tor", &["vtysh", "-c", &show]).result()?;
+                let by = |node: &str| routes.contains(&format!("\"ip\":\"{node}\""));
+                if by(here) && !by(there) { Ok(()) } else { Err(routes) }
             });
         }
         all_are_seen_as(lab, |_| far);
