@@ -4,31 +4,34 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1;
 use kube::core::PartialObjectMeta;
 use serde_json::{Value, json};
-use underlay_api::ClusterUserDefinedNetwork;
+use underlay_api::{ClusterUserDefinedNetwork, FRRConfiguration, RouteAdvertisements};
+use underlay_net::alloc::SubnetRange;
 use underlay_plan::cluster::networks::{NetworksPlan, Numbers, Step, slices};
-use underlay_plan::cluster::{NodesPlan, networks, nodes};
+use underlay_plan::cluster::{NodesPlan, advertise, networks, nodes};
 use underlay_world::kind::key_of;
 use underlay_world::slice::{MANAGED_BY, SOURCES};
 use underlay_world::{AnyAttachment, AnySlice, Attachment, Kind, Settings, World};
 
 use crate::Bench;
+use crate::control_plane::objects;
 use crate::figures::{Figures, millis};
 
 const NODES: usize = 3000;
 const NETWORKS: usize = 1000;
 /// Pods of each tenant.
 const PODS: usize = 50;
+/// Milliseconds that the plan of advertisements may take.
+const ADVERTISED: f64 = 2000.0;
 
 /// All at once, nothing more, one more.
 pub fn run(bench: &Bench) -> Result<Value> {
     let (mut world, mut figures) = (World::default(), Figures::default());
     for number in 0..NODES {
-        let metadata = json!({ "name": format!("node-{number:04}"), "uid": format!("uid-{number}") });
-        put::<v1::Node>(&mut world, json!({ "metadata": metadata }))?;
+        put::<v1::Node>(&mut world, serde_json::to_value(objects::node(number)?)?)?;
     }
     for number in 1..NETWORKS {
         network(&mut world, number)?;
@@ -43,6 +46,7 @@ pub fn run(bench: &Bench) -> Result<Value> {
     let (_, given) = turn(bench, &mut figures, "one network more", &mut world)?;
     ensure!(given.given.len() == NODES, "{} nodes have a part of the new network", given.given.len());
     endpoints(bench, &mut figures, &mut world)?;
+    advertisements(bench, &mut figures, &mut world)?;
     Ok(serde_json::to_value(figures)?)
 }
 
@@ -62,6 +66,27 @@ fn endpoints(bench: &Bench, figures: &mut Figures, world: &mut World) -> Result<
     pod(world, 1, 0, 200)?;
     let one = timed(bench, figures, "one pod", || slices::plan_within(world, ["tenant-0001"]))?;
     ensure!(one.len() == 1, "{} slices have the pod", one.len());
+    Ok(())
+}
+
+/// All networks are advertised from all nodes: all at once, nothing more.
+fn advertisements(bench: &Bench, figures: &mut Figures, world: &mut World) -> Result<()> {
+    put::<FRRConfiguration>(world, serde_json::to_value(objects::peers()?)?)?;
+    put::<RouteAdvertisements>(world, serde_json::to_value(objects::advertisement()?)?)?;
+    let settings = settings()?;
+    let numbers = networks::plan(world, &settings, &Numbers::default()).numbers;
+    for what in ["everything new", "nothing new"] {
+        bench.interrupt.check()?;
+        let began = Instant::now();
+        let planned = advertise::plan(world, &settings, &numbers);
+        figures.tell_aimed(format!("advertisements, {what}"), millis(began.elapsed()), "ms", ADVERTISED);
+        let told = planned.configurations.values().flat_map(|generated| &generated.object.spec.bgp.routers);
+        let told: usize = told.map(|router| router.prefixes.len()).sum();
+        ensure!(told == NODES * (NETWORKS + 1), "{told} prefixes are told: {:?}", planned.verdicts);
+        for (key, generated) in planned.configurations {
+            world.frr_configurations.insert(key, generated.object);
+        }
+    }
     Ok(())
 }
 
@@ -101,6 +126,12 @@ fn service(world: &mut World, tenant: usize) -> Result<()> {
     put::<AnySlice>(world, json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": endpoints }))
 }
 
+/// With room for all nodes in the default network.
+fn settings() -> Result<Settings> {
+    let range = SubnetRange::new("10.128.0.0/12".parse()?, 24)?;
+    Ok(Settings { cluster_subnets: vec![range], ..Settings::default() })
+}
+
 /// Plans, and puts what was planned on record.
 fn turn(
     bench: &Bench,
@@ -109,7 +140,7 @@ fn turn(
     world: &mut World,
 ) -> Result<(NetworksPlan, NodesPlan)> {
     bench.interrupt.check()?;
-    let settings = Settings::default();
+    let settings = settings()?;
     let began = Instant::now();
     let planned = networks::plan(world, &settings, &Numbers::default());
     let given = nodes::plan(world, &settings, Some(&planned.parts));
@@ -139,7 +170,8 @@ fn network(world: &mut World, number: usize) -> Result<()> {
     let name = format!("tenant-{number:04}");
     let labels = json!({ "tenant": name, "k8s.ovn.org/primary-user-defined-network": "" });
     put::<v1::Namespace>(world, json!({ "metadata": { "name": name, "labels": labels } }))?;
-    let layer3 = json!({ "role": "Primary", "subnets": [{ "cidr": "10.64.0.0/12", "hostSubnet": 24 }] });
+    let cidr = objects::range(number, NODES).context("a range for a network")?;
+    let layer3 = json!({ "role": "Primary", "subnets": [{ "cidr": cidr, "hostSubnet": objects::PART }] });
     let spec = json!({
         "namespaceSelector": { "matchLabels": { "tenant": name } },
         "network": { "topology": "Layer3", "layer3": layer3 },

@@ -14,7 +14,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use underlay_api::annotations::{Annotation, NodeId, NodeSubnets, TransitAddresses};
+use underlay_api::annotations::{Advertisers, Annotation, NodeId, NodeSubnets, TransitAddresses};
 use underlay_api::{
     ClusterUserDefinedNetwork, FRRConfiguration, NetworkAttachmentDefinition, RouteAdvertisements,
 };
@@ -60,7 +60,8 @@ pub async fn networks(client: &Client, nodes: usize, count: usize) -> Result<Too
     let (namespaces, networks) = (Api::<Namespace>::all(client.clone()), Api::all(client.clone()));
     let names: Vec<String> = (0..count).map(objects::tenant).collect();
     let new_namespaces = names.iter().map(|name| objects::namespace(name)).collect::<Result<Vec<_>>>()?;
-    let new_networks = names.iter().map(|name| objects::network(name)).collect::<Result<Vec<_>>>()?;
+    let new_networks =
+        (0..count).map(|number| objects::network(number, nodes)).collect::<Result<Vec<_>>>()?;
     let part = |node: &Node| parts(node) == count + 1;
     let began = Instant::now();
     let (asked, also_asked, done) = tokio::try_join!(
@@ -71,8 +72,9 @@ pub async fn networks(client: &Client, nodes: usize, count: usize) -> Result<Too
     Ok(Took::new(began, asked.max(also_asked), done))
 }
 
-/// The default network is advertised; every node has a generated configuration.
-pub async fn advertise(client: &Client, nodes: usize) -> Result<Took> {
+/// All networks are advertised; every node has a generated configuration with its part of each, and every attachment
+/// says so.
+pub async fn advertise(client: &Client, nodes: usize, networks: usize) -> Result<Took> {
     create(&Api::<Namespace>::all(client.clone()), &[objects::namespace(SPEAKERS)?]).await?;
     let configurations = Api::<FRRConfiguration>::namespaced(client.clone(), SPEAKERS);
     let advertisements = Api::<RouteAdvertisements>::all(client.clone());
@@ -81,9 +83,19 @@ pub async fn advertise(client: &Client, nodes: usize) -> Result<Took> {
         create(&configurations, &[objects::peers()?]).await?;
         create(&advertisements, &[objects::advertisement()?]).await
     };
-    let done = until(configurations.clone(), "generated configurations", generated, nodes);
-    let (asked, done) = tokio::try_join!(asked, done)?;
-    Ok(Took::new(began, asked, done))
+    let complete = |object: &FRRConfiguration| {
+        let told = object.spec.bgp.routers.iter().map(|router| router.prefixes.len()).sum::<usize>();
+        generated(object) && told == networks + 1
+    };
+    let announced =
+        |object: &NetworkAttachmentDefinition| object.annotations().contains_key(Advertisers::KEY);
+    let attachments = Api::<NetworkAttachmentDefinition>::all(client.clone());
+    let (asked, configured, announced) = tokio::try_join!(
+        asked,
+        until(configurations.clone(), "generated configurations", complete, nodes),
+        until(attachments, "attachments that say who advertises them", announced, networks),
+    )?;
+    Ok(Took::new(began, asked, configured.max(announced)))
 }
 
 /// The peers change; every generated configuration follows.

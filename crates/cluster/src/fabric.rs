@@ -1,5 +1,6 @@
-//! Writes the managed fabric: the configuration that connects all nodes, and the advertisements of the networks that
-//! ask for it. They are all ours: what somebody changes is put right, and what is left over goes.
+//! The managed fabric: the configuration that connects all nodes, and the advertisements of the networks that ask for
+//! it. They are all ours: what somebody changes is put right, and what is left over goes. All advertisements are planned
+//! once they are there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,15 +10,17 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, ResourceExt};
 use tracing::info;
-use underlay_api::{FRRConfiguration, RouteAdvertisements};
+use underlay_api::{ClusterUserDefinedNetwork, FRRConfiguration, RouteAdvertisements};
 use underlay_plan::cluster::fabric::is_ours;
-use underlay_plan::cluster::{Fabric, Generated};
+use underlay_plan::cluster::{
+    Advertised, ClusterPlan, Fabric, Generated, NetworksPlan, advertise, fabric, networks,
+};
 use underlay_runtime::feed::put;
 use underlay_runtime::objects::{Basis, WriteError, Written, diff};
 use underlay_world::kind::key_of;
 use underlay_world::{Key, Kind, Version};
 
-use crate::leader::{AT_ONCE, Leader, Tools};
+use crate::leader::{AT_ONCE, Leader, OF_ADVERTISEMENTS, OF_NETWORKS, Tools};
 
 /// A kind of object that the fabric is made of.
 trait Part: Written + Kind<Record = Arc<Self>> {
@@ -61,6 +64,30 @@ impl Part for RouteAdvertisements {
 type Became<K> = Result<Option<K>, WriteError>;
 
 impl Leader {
+    /// Sees to the managed fabric. What it is made of is then planned with like users' objects.
+    pub(crate) async fn connect(&mut self, plan: &mut ClusterPlan) -> bool {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) {
+            return true;
+        }
+        let knows_networks = self.feeds.has_listed(ClusterUserDefinedNetwork::NAME);
+        let fabric = fabric::plan(&self.world, &self.tools.settings, knows_networks);
+        let done = self.write_fabric(&fabric).await;
+        (plan.frr_configurations, plan.advertisements) = (fabric.configurations, fabric.advertisements);
+        done
+    }
+
+    /// Nothing before all is known of networks too: one that is not known yet would be taken off the wire.
+    pub(crate) fn plan_advertised(&mut self, networks: Option<&NetworksPlan>) -> Option<Advertised> {
+        if !self.feeds.know(&OF_ADVERTISEMENTS) || !self.feeds.know(&OF_NETWORKS) {
+            return None;
+        }
+        let mut known = self.known();
+        if let Some(NetworksPlan { told, .. }) = networks {
+            networks::record_labels(told, &mut known);
+        }
+        Some(advertise::plan(&known, &self.tools.settings, &self.numbers))
+    }
+
     /// Writes what differs, and takes note of it in the world: advertisements are planned from that. False if something
     /// has to be done again.
     pub(crate) async fn write_fabric(&mut self, fabric: &Fabric) -> bool {
@@ -101,7 +128,7 @@ impl Leader {
             .map(|(key, object)| (key.clone(), object.clone()))
             .collect();
         let changes = diff(
-            want.iter().map(|(key, generated)| (key, &generated.object)),
+            want.iter().map(|(key, generated)| (key, generated.object.as_ref())),
             have.iter().map(|(key, object)| (key, object.as_ref())),
             |_, object| is_ours(object.meta()),
             K::same,

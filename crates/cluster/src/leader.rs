@@ -26,8 +26,7 @@ use underlay_api::{
 use underlay_plan::cluster::networks::{Parts, slices};
 use underlay_plan::cluster::transport::{self, Standing};
 use underlay_plan::cluster::{
-    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, advertise, fabric, networks,
-    nodes,
+    Advertised, ClusterPlan, Given, NetworksPlan, NodesPlan, Numbers, Problem, networks, nodes,
 };
 use underlay_runtime::events::Events;
 use underlay_runtime::feed;
@@ -60,16 +59,18 @@ const SHORTEST_LULL_OF_NETWORKS: Duration = Duration::from_millis(20);
 /// Pods that have not ended: only those use networks.
 const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
 /// What has to be known to advertise.
-const OF_ADVERTISEMENTS: [&str; 5] = [
+pub const OF_ADVERTISEMENTS: [&str; 5] = [
     Node::NAME,
     RouteAdvertisements::NAME,
     FRRConfiguration::NAME,
     FRRNodeState::NAME,
     BGPSessionState::NAME,
 ];
+/// What people write, seldom in crowds: they wait for what comes of it.
+const WRITTEN_BY_HAND: [&str; 2] = [RouteAdvertisements::NAME, FRRConfiguration::NAME];
 /// What has to be listed to plan networks. Where a definition of these kinds is missing there are none; and where one
 /// goes missing for a while, nothing is concluded from that.
-const OF_NETWORKS: [&str; 5] = [
+pub const OF_NETWORKS: [&str; 5] = [
     ClusterUserDefinedNetwork::NAME,
     UserDefinedNetwork::NAME,
     AnyAttachment::NAME,
@@ -143,7 +144,7 @@ pub struct Leader {
     /// Advertisements that have series in the metrics.
     pub(crate) measured: BTreeSet<String>,
     /// The numbers of networks in the last plan: they count before their echo is heard.
-    numbers: Numbers,
+    pub(crate) numbers: Numbers,
     /// The nodes that are asked whether they live.
     pub(crate) targets: watch::Sender<Targets>,
     /// What was told of egress IPs.
@@ -240,6 +241,7 @@ impl Leader {
         let nodes = u32::try_from(self.world.nodes.len()).unwrap_or(u32::MAX);
         let lull = LULL_PER_NODE.saturating_mul(nodes).min(LONGEST_LULL);
         self.feeds.wait_for_lull(&OF_ADVERTISEMENTS, lull);
+        self.feeds.wait_for_lull(&WRITTEN_BY_HAND, lull / 4);
         self.feeds.wait_for_lull(&OF_NETWORKS, lull.max(SHORTEST_LULL_OF_NETWORKS));
         let overdue = self.unheard.values().map(|unheard| unheard.written + ECHO).min();
         let time = async {
@@ -336,18 +338,6 @@ impl Leader {
         }
     }
 
-    /// Sees to the managed fabric. What it is made of is then planned with like users' objects.
-    async fn connect(&mut self, plan: &mut ClusterPlan) -> bool {
-        if !self.feeds.know(&OF_ADVERTISEMENTS) {
-            return true;
-        }
-        let knows_networks = self.feeds.has_listed(ClusterUserDefinedNetwork::NAME);
-        let fabric = fabric::plan(&self.world, &self.tools.settings, knows_networks);
-        let done = self.write_fabric(&fabric).await;
-        (plan.frr_configurations, plan.advertisements) = (fabric.configurations, fabric.advertisements);
-        done
-    }
-
     /// A turn in which nothing but endpoints in these namespaces can be others.
     async fn turn_of_slices(&mut self, namespaces: &BTreeSet<String>) -> Outcome {
         if !self.knows_slices() {
@@ -373,20 +363,8 @@ impl Leader {
         Some(plan)
     }
 
-    /// Nothing before all is known of networks too: one that is not known yet would be taken off the wire.
-    fn plan_advertised(&mut self, networks: Option<&NetworksPlan>) -> Option<Advertised> {
-        if !self.feeds.know(&OF_ADVERTISEMENTS) || !self.feeds.know(&OF_NETWORKS) {
-            return None;
-        }
-        let mut known = self.known();
-        if let Some(NetworksPlan { told, .. }) = networks {
-            networks::record_labels(told, &mut known);
-        }
-        Some(advertise::plan(&known, &self.tools.settings, &self.numbers))
-    }
-
     /// The world with what was written to nodes.
-    fn known(&mut self) -> World {
+    pub(crate) fn known(&mut self) -> World {
         self.forget_heard();
         let mut known = self.world.clone();
         for (name, Unheard { given, version, .. }) in &self.unheard {

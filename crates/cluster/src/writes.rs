@@ -59,7 +59,7 @@ impl Leader {
         &mut self,
         advertised: &Advertised,
     ) -> (BTreeMap<String, String>, bool) {
-        let want = advertised.configurations.iter().map(|(key, generated)| (key, &generated.object));
+        let want = advertised.configurations.iter().map(|(key, generated)| (key, generated.object.as_ref()));
         let have = self.world.frr_configurations.iter().map(|(key, object)| (key, object.as_ref()));
         let changes = diff(want, have, is_generated, |one, other| one.spec == other.spec);
         let applies = stream::iter(changes.apply)

@@ -93,6 +93,21 @@ pub enum SyncError {
     Io(&'static str, #[source] io::Error),
 }
 
+impl SyncError {
+    /// The object whose text is to blame and why, if one is. Without it there is nothing in the way of the rest, also when
+    /// the way back was not clear.
+    pub fn blamed(self) -> Result<(ObjectRef, String), Self> {
+        match self {
+            Self::Text { object, reason } => Ok((object, reason)),
+            Self::Stuck { refused, stuck } => match *refused {
+                Self::Text { object, reason } => Ok((object, reason)),
+                refused => Err(Self::Stuck { refused: Box::new(refused), stuck }),
+            },
+            other => Err(other),
+        }
+    }
+}
+
 /// Something that failed, for those who read the error.
 fn failed(what: &'static str) -> impl FnOnce(io::Error) -> SyncError {
     move |error| SyncError::Io(what, error)

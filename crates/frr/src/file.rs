@@ -14,11 +14,12 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// Writes a file. It keeps the owner and mode it had; a new one has this mode and the owner of its directory.
+/// Writes a file. It keeps the owner and mode it had, except that it is nobody else's to read: passwords are in it. A new
+/// one has this mode and the owner of its directory.
 pub(crate) fn replace(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let (owner, mode) = match fs::metadata(path) {
-        Ok(old) => ((old.uid(), old.gid()), old.permissions().mode() & 0o7777),
+        Ok(old) => ((old.uid(), old.gid()), old.permissions().mode() & 0o770),
         Err(_) => fs::metadata(directory).map(|directory| ((directory.uid(), directory.gid()), mode))?,
     };
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -57,6 +58,9 @@ mod tests {
         replace(&path, "two\n", 0o640).expect("writing");
         assert_eq!(read(&path).expect("reading").as_deref(), Some("two\n"));
         assert_eq!(mode(&path), 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("changing its mode");
+        replace(&path, "two\n", 0o640).expect("writing");
+        assert_eq!(mode(&path), 0o640, "there are passwords in it");
         assert_eq!(fs::read_dir(scratch.path()).expect("a directory").count(), 1, "no draft is left");
         remove(&path).expect("removing");
         assert_eq!(read(&path).expect("reading"), None);

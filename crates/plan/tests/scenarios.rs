@@ -82,10 +82,10 @@ fn objects(plan: &ClusterPlan) -> String {
         }
     }
     for generated in plan.advertisements.values() {
-        document(&mut text, Some(&generated.why), &serde_json::to_value(&generated.object).unwrap());
+        document(&mut text, Some(&generated.why), &serde_json::to_value(generated.object.as_ref()).unwrap());
     }
     for generated in plan.frr_configurations.values() {
-        document(&mut text, Some(&generated.why), &serde_json::to_value(&generated.object).unwrap());
+        document(&mut text, Some(&generated.why), &serde_json::to_value(generated.object.as_ref()).unwrap());
     }
     for (object, told) in &plan.networks {
         document(&mut text, None, &network(object, told));
@@ -186,10 +186,10 @@ fn every_scenario_comes_to_rest() {
             hold(&mut world, object, told);
         }
         for generated in first.advertisements.values() {
-            put::<RouteAdvertisements>(&mut world, serde_json::to_value(&generated.object).unwrap());
+            put::<RouteAdvertisements>(&mut world, serde_json::to_value(generated.object.as_ref()).unwrap());
         }
         for generated in first.frr_configurations.values() {
-            put::<FRRConfiguration>(&mut world, serde_json::to_value(&generated.object).unwrap());
+            put::<FRRConfiguration>(&mut world, serde_json::to_value(generated.object.as_ref()).unwrap());
         }
         let second = plan(&world, &settings(&scenario));
         assert!(second.nodes.is_empty(), "{}: {:?}", scenario.display(), second.nodes);

@@ -120,9 +120,10 @@ async fn apply(
     }
     let mut merged = refusals.leave_out(merged);
     let result = loop {
-        match frr.sync(&merged.config).await {
-            Err(SyncError::Text { object, reason }) => merged = refusals.add(merged, object, reason),
-            result => break result,
+        match frr.sync(&merged.config).await.map_err(SyncError::blamed) {
+            Err(Ok((object, reason))) => merged = refusals.add(merged, object, reason),
+            Err(Err(error)) => break Err(error),
+            Ok(report) => break Ok(report),
         }
     };
     let changes = result.as_ref().map_or(0, |report| report.commands);

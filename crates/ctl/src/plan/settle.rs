@@ -231,7 +231,7 @@ fn write_configurations(world: &mut World, advertised: &Advertised) -> bool {
         let there = world.frr_configurations.get(key).is_some_and(|there| there.spec == object.spec);
         if !there {
             changed = true;
-            if let Some(record) = FRRConfiguration::read(object.clone()) {
+            if let Some(record) = FRRConfiguration::read(object.as_ref().clone()) {
                 world.frr_configurations.insert(key.clone(), record);
             }
         }

@@ -56,7 +56,7 @@ impl Listener {
         let stop =
             format!("/tmp/stop-{}", filter.replace(|letter: char| !letter.is_ascii_alphanumeric(), "-"));
         let script = format!(
-            "rm -f {stop}; timeout 60 tcpdump -n -l -U -i eth0 '{filter}' 2>&1 & \
+            "rm -f {stop}; timeout 60 tcpdump --immediate-mode -n -l -U -i eth0 '{filter}' 2>&1 & \
              while [ ! -e {stop} ]; do sleep 0.05; done; kill -TERM $!; wait $!; true"
         );
         let mut child = lab
@@ -75,6 +75,8 @@ impl Listener {
     }
 
     fn packets(mut self, lab: &LabUnderTest) -> Vec<String> {
+        // What has passed is printed at once, but by another process than the one that saw the answer.
+        std::thread::sleep(std::time::Duration::from_millis(300));
         lab.exec("worker2", &["touch", &self.stop]).ok();
         let mut text = String::new();
         self.child.stdout.as_mut().expect("a pipe").read_to_string(&mut text).expect("reading");

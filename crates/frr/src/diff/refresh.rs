@@ -9,9 +9,10 @@ use crate::tree::Block;
 
 /// Asks FRR to look again at what passes the filters that these commands change.
 pub(super) fn add(want: &Block, have: &Block, commands: &mut Vec<Command>) {
+    let networks = new_networks(commands);
     let touched: BTreeSet<&str> = commands
         .iter()
-        .filter(|command| !comes_with_its_network(command, commands))
+        .filter(|command| !comes_with_its_network(command, &networks))
         .filter_map(|command| words::filter_name(command.context.first().unwrap_or(&command.line)))
         .collect();
     if touched.is_empty() {
@@ -37,23 +38,28 @@ pub(super) fn add(want: &Block, have: &Block, commands: &mut Vec<Command>) {
     commands.extend(refreshes.into_iter().map(optional));
 }
 
-/// Whether a command puts a prefix on a list of what goes out, and another one lets the router originate that prefix.
-/// Filters come first: the new route passes them as they are then, and nothing that was there before is concerned. Looking
-/// at all routes again would tell all of them again, and late.
-fn comes_with_its_network(command: &Command, commands: &[Command]) -> bool {
+/// Networks that routers originate from now on, by VRF.
+fn new_networks(commands: &[Command]) -> BTreeSet<(&str, &str)> {
+    fn network(command: &Command) -> Option<(&str, &str)> {
+        let prefix = command.line.strip_prefix("network ")?;
+        let router = command.context.first()?;
+        Some((words::vrf(router).unwrap_or("default"), prefix))
+    }
+    commands.iter().filter_map(network).collect()
+}
+
+/// Whether a command puts a prefix on a list of what goes out, and the router originates that prefix only now. Filters
+/// come first: the new route passes them as they are then, and nothing that was there before is concerned. Looking at all
+/// routes again would tell all of them again, and late.
+fn comes_with_its_network(command: &Command, networks: &BTreeSet<(&str, &str)>) -> bool {
     let [_, "prefix-list", name, "seq", _, "permit", prefix] =
         command.line.split(' ').collect::<Vec<_>>()[..]
     else {
         return false;
     };
     let mut steps = name.split('/').skip(1);
-    let (vrf, direction) = (steps.next(), steps.nth(1));
-    let network = format!("network {prefix}");
-    let originates = |other: &Command| {
-        let router = other.context.first().map(|router| words::vrf(router).unwrap_or("default"));
-        other.line == network && router == vrf
-    };
-    direction == Some("out") && words::is_ours(&command.line) && commands.iter().any(originates)
+    let (vrf, direction) = (steps.next().unwrap_or_default(), steps.nth(1));
+    direction == Some("out") && words::is_ours(&command.line) && networks.contains(&(vrf, prefix))
 }
 
 /// Peer, route map and direction.

@@ -3,6 +3,9 @@
 use std::time::{Duration, Instant};
 
 use underlay_desired::frr::Config;
+use underlay_frr::diff::{Daemon, Running, difference};
+use underlay_frr::render::render;
+use underlay_frr::tree::Block;
 use underlay_testkit::FrrHost;
 
 use crate::configs::{config, neighbor, session};
@@ -12,6 +15,24 @@ fn prefixes(count: usize) -> Config {
     let prefixes: Vec<String> = (0..count).map(|number| format!("10.200.{number}.0/24")).collect();
     let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
     config(64512, &prefixes, vec![neighbor("10.0.1.2", session(64513), &prefixes)])
+}
+
+#[test]
+fn a_hundred_neighbours_with_a_hundred_prefixes() {
+    let prefixes: Vec<String> = (0..100).map(|number| format!("10.200.{number}.0/24")).collect();
+    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+    let peers = (0..100).map(|number| neighbor(&format!("10.0.1.{number}"), session(64513), &prefixes));
+    let big = config(64512, &prefixes, peers.collect());
+    let began = Instant::now();
+    let want = render(&big).ours;
+    println!("rendering: {:?}", began.elapsed());
+    let began = Instant::now();
+    let all = difference(&want, &Running::default(), &Block::default());
+    println!("difference from nothing: {:?}, {} commands", began.elapsed(), all.len());
+    let running = Running::from(Daemon::ALL.map(|daemon| (daemon, want.clone())));
+    let began = Instant::now();
+    assert_eq!(difference(&want, &running, &Block::default()), []);
+    println!("difference from itself: {:?}", began.elapsed());
 }
 
 #[tokio::test]
@@ -51,8 +72,8 @@ async fn one_more_prefix_where_there_are_a_hundred() {
     println!("asking the daemons: {:?}", began.elapsed());
     let began = Instant::now();
     frr.running_config().await.expect("what FRR runs with");
-    println!("asking FRR's tool: {:?}", began.elapsed());
+    println!("all of it as one text: {:?}", began.elapsed());
     let began = Instant::now();
-    underlay_frr::render::render(&prefixes(105));
+    render(&prefixes(105));
     println!("rendering: {:?}", began.elapsed());
 }

@@ -235,6 +235,9 @@ impl<'a> Attempt<'a> {
                     for (place, spec) in specs.into_iter().enumerate() {
                         let (key, metadata) = self.identity(source.key, node, place);
                         let object = FRRConfiguration { metadata, spec, status: None };
+                        let there =
+                            self.world.frr_configurations.get(&key).filter(|there| is(there, &object));
+                        let object = there.cloned().unwrap_or_else(|| Arc::new(object));
                         self.configurations.insert(key, Generated { object, why: why.clone() });
                     }
                 }
@@ -299,10 +302,21 @@ impl<'a> Attempt<'a> {
         self.advertised = self.existing.networks(self.name).map(Arc::from).collect();
     }
 
-    fn stay(&mut self, node: &str, key: &Key, object: &FRRConfiguration) {
+    fn stay(&mut self, node: &str, key: &Key, object: &Arc<FRRConfiguration>) {
         let why = Why::from_object(self.object()).and(ObjectRef::cluster("Node", node));
-        self.configurations.insert(key.clone(), Generated { object: object.clone(), why });
+        self.configurations.insert(key.clone(), Generated { object: Arc::clone(object), why });
     }
+}
+
+/// Whether an object is what another one should be, with its marks.
+fn is(there: &FRRConfiguration, wanted: &FRRConfiguration) -> bool {
+    let marks = |of: &FRRConfiguration| {
+        let label = of.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL)).cloned();
+        let origin =
+            of.metadata.annotations.as_ref().and_then(|origin| origin.get(GeneratedFrom::KEY)).cloned();
+        (label, origin)
+    };
+    marks(there) == marks(wanted) && there.spec == wanted.spec
 }
 
 fn because_of(why: &Why, source: &Key, node: &Node) -> Why {

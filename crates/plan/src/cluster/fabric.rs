@@ -120,7 +120,7 @@ impl Fabric {
             },
             status: None,
         };
-        self.advertisements.insert(Key::cluster(&name), Generated { object, why });
+        self.advertisements.insert(Key::cluster(&name), Generated { object: Arc::new(object), why });
     }
 
     /// Says that what was made before should stay: for networks that are not known, and for those that cannot be read
@@ -134,7 +134,7 @@ impl Fabric {
             let of_default = key.name == name_of(DEFAULT_NETWORK);
             if !of_default && (!knows_networks || kept.contains(&key.name)) {
                 let why = Why::from_object(ObjectRef::cluster("RouteAdvertisements", &key.name));
-                let made = Generated { object: object.as_ref().clone(), why };
+                let made = Generated { object: Arc::clone(object), why };
                 self.advertisements.entry(key.clone()).or_insert(made);
             }
         }
@@ -175,7 +175,7 @@ impl Fabric {
         };
         let whys = self.advertisements.keys().map(|key| ObjectRef::cluster("RouteAdvertisements", &key.name));
         let why = whys.fold(Why::default(), Why::and);
-        self.configurations.insert(Key::new(namespace, &name), Generated { object, why });
+        self.configurations.insert(Key::new(namespace, &name), Generated { object: Arc::new(object), why });
     }
 }
 
@@ -244,8 +244,8 @@ fn record<K: kube::Resource + Clone, S: PartialEq>(
     have.retain(|key, object| want.contains_key(key) || !is_ours(object.meta()));
     let mut changed = have.len() != count;
     for (key, Generated { object, .. }) in want {
-        let mut next = have.get(key).map_or_else(|| object.clone(), |there| there.as_ref().clone());
-        let mut wanted = object.clone();
+        let mut next = have.get(key).unwrap_or(object).as_ref().clone();
+        let mut wanted = object.as_ref().clone();
         let same = have.contains_key(key) && is_ours(next.meta()) && spec(&mut next) == spec(&mut wanted);
         if !same {
             let labels = next.meta_mut().labels.get_or_insert_default();

@@ -16,6 +16,7 @@ pub mod transport;
 pub mod verdict;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
@@ -61,9 +62,11 @@ pub struct ClusterPlan {
 
 /// An object that should be.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(bound = "K: Serialize")]
 pub struct Generated<K = FRRConfiguration> {
-    /// The object.
-    pub object: K,
+    /// The object. Where the one that is there is as it should be, it may be that very one: nobody needs two.
+    #[serde(serialize_with = "shared")]
+    pub object: Arc<K>,
     /// Its reason.
     pub why: Why,
 }
@@ -77,6 +80,11 @@ pub struct Problem {
     pub reason: &'static str,
     /// For people: what it is and what helps.
     pub message: String,
+}
+
+/// Whoever reads it does not care who else has it.
+fn shared<S: Serializer, T: Serialize>(object: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    object.as_ref().serialize(serializer)
 }
 
 /// Maps of JSON and YAML have texts for keys.

@@ -174,7 +174,7 @@ mod tests {
         }))
         .unwrap();
         let why = Why::from_object(ObjectRef::cluster("RouteAdvertisements", "ra"));
-        let generated = Generated { object, why };
+        let generated = Generated { object: object.into(), why };
         Advertised {
             configurations: [(Key::new("frr", "ovnk-generated-1"), generated)].into(),
             verdicts: [("ra".to_owned(), verdict)].into(),
@@ -230,7 +230,7 @@ mod tests {
         let mut advertised = advertised(Verdict::Accepted { uncovered: vec![] });
         let (_, generated) = advertised.configurations.first_key_value().unwrap();
         let mut generated = generated.clone();
-        let router = &mut generated.object.spec.bgp.routers[0];
+        let router = &mut std::sync::Arc::make_mut(&mut generated.object).spec.bgp.routers[0];
         router.vrf = "blue".to_owned();
         router.prefixes.extend(["10.244.2.0/24".to_owned(), "10.244.3.0/24".to_owned()]);
         advertised.configurations.insert(Key::new("frr", "ovnk-generated-2"), generated);

@@ -133,6 +133,16 @@ fn advertised_networks_are_kept_apart_where_packets_start() {
 }
 
 #[test]
+fn a_switch_lets_its_last_rule_go() {
+    let mut settings = settings();
+    settings.cluster_subnets.truncate(1);
+    settings.service_subnets.truncate(1);
+    let zone = zone_with(&settings, &world(), &local_with_patches());
+    let switch = row(&zone.northbound, Table::LogicalSwitch, "one");
+    assert_eq!(switch.columns["acls"], Column::Rows(BTreeSet::new()), "named, although there is none");
+}
+
+#[test]
 fn a_network_hears_what_the_peers_of_its_vrf_tell() {
     let (world, mut local) = (blue_advertised(), local_with_patches());
     let without_vrf = zone(&world, &local);

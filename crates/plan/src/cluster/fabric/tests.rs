@@ -61,7 +61,7 @@ fn three_nodes() -> World {
 fn base(fabric: &Fabric) -> Value {
     let found: Vec<&Generated> = fabric.configurations.values().collect();
     let [base] = found.as_slice() else { panic!("{found:?}") };
-    serde_json::to_value(&base.object).unwrap()
+    serde_json::to_value(base.object.as_ref()).unwrap()
 }
 
 fn peers(fabric: &Fabric) -> Vec<String> {

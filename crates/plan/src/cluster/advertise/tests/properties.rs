@@ -81,7 +81,7 @@ proptest! {
         prop_assert_eq!(&shuffled(&scene).plan(), &plan);
         let mut world = scene.world();
         for generated in plan.configurations.values() {
-            put(&mut world, generated.object.clone());
+            put(&mut world, generated.object.as_ref().clone());
         }
         let again = super::plan(&world);
         prop_assert_eq!(again.configurations.keys().collect::<Vec<_>>(), plan.configurations.keys().collect::<Vec<_>>());

@@ -201,7 +201,7 @@ fn a_mistake_leaves_what_attachments_say() {
     let mut scene = two();
     let mut world = scene.world();
     for generated in plan(&world).configurations.values() {
-        put(&mut world, generated.object.clone());
+        put(&mut world, generated.object.as_ref().clone());
     }
     attach(&mut world, "blue", Some(r#"["ra"]"#));
     attach(&mut world, "red", Some(r#"["other"]"#));
