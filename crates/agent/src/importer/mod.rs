@@ -61,7 +61,23 @@ impl Routes {
 
     /// The routes that a network has heard of and that the caller asks for.
     pub fn learned(&self, network: &str, asks: impl Fn(&IpNet) -> bool) -> Vec<Learned> {
-        self.lock().learned(network, asks)
+        self.lock().learned(network, asks).collect()
+    }
+
+    /// The first of the routes that a network has heard of and that the caller asks for, in order, and how many more
+    /// there are.
+    pub fn page(
+        &self,
+        network: &str,
+        most: usize,
+        leads: impl Fn(&IpNet) -> bool,
+        asks: impl Fn(&Learned) -> bool,
+    ) -> (Vec<Learned>, usize) {
+        let shares = self.lock();
+        let mut routes = shares.learned(network, leads).filter(asks);
+        let page: Vec<Learned> = routes.by_ref().take(most).collect();
+        let more = routes.count();
+        (page, more)
     }
 
     fn lock(&self) -> MutexGuard<'_, Shares> {
