@@ -20,6 +20,9 @@ pub const ROUTER: &str = "tor";
 const FIRST: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 0);
 /// Where a node's database has the routes of its routers.
 const ROUTES: &str = "Logical_Router_Static_Route";
+/// Routes that the router gets at once, and the time it has to take them in.
+const AT_ONCE: usize = 5000;
+const TAKING_IN: Duration = Duration::from_millis(300);
 /// How often the kernel's routes are counted: to count is work for the machine that is measured.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -28,15 +31,20 @@ pub fn destination(number: u32) -> String {
     format!("{}/32", Ipv4Addr::from(u32::from(FIRST) + number))
 }
 
-/// Gives the router routes, or takes them from it; it tells nobody of them yet.
-pub fn change(rig: &Rig<'_>, verb: &str, numbers: impl Iterator<Item = u32>) -> Result<()> {
-    let mut batch = String::new();
-    for number in numbers {
-        let _ = writeln!(batch, "route {verb} blackhole {}", destination(number));
-    }
+/// Gives the router routes, or takes them from it; it tells nobody of them yet. Some at a time: its BGP daemons do not
+/// look again after they have missed some.
+pub async fn change(rig: &Rig<'_>, verb: &str, count: u32) -> Result<()> {
     let file = rig.lab.shared_directory(ROUTER).join("batch");
-    fs::write(&file, batch).with_context(|| format!("writing {}", file.display()))?;
-    rig.exec(ROUTER, &["ip", "-batch", "/lab/batch"]).map(drop)
+    for first in (0..count).step_by(AT_ONCE) {
+        let mut batch = String::new();
+        for number in (first..count).take(AT_ONCE) {
+            let _ = writeln!(batch, "route {verb} blackhole {}", destination(number));
+        }
+        fs::write(&file, batch).with_context(|| format!("writing {}", file.display()))?;
+        rig.exec(ROUTER, &["ip", "-batch", "/lab/batch"])?;
+        rig.rest(TAKING_IN).await?;
+    }
+    Ok(())
 }
 
 /// Lets the router tell its routes, or be silent about them.

@@ -45,7 +45,7 @@ pub async fn measure(bench: &Bench, figures: &mut Figures) -> Result<()> {
     // A BGP daemon that has just started is forgiven routes that it loses.
     rig.rest(DIGESTING).await?;
     for (number, aim) in FLOODS {
-        flood::change(&rig, "add", 0..number)?;
+        flood::change(&rig, "add", number).await?;
         rig.rest(SETTLING).await?;
         import(&rig, &agent, &mut rows, figures, (number, aim)).await?;
         if number < FLOODS[FLOODS.len() - 1].0 {
@@ -97,7 +97,7 @@ async fn withdraw_all(rig: &Rig<'_>, rows: &mut Rows, figures: &mut Figures, num
         millis(gone.duration_since(began)),
         "ms",
     );
-    flood::change(rig, "del", 0..number)?;
+    flood::change(rig, "del", number).await?;
     rig.rest(SETTLING).await
 }
 
