@@ -31,8 +31,9 @@ use underlay_runtime::pace::Pace;
 use shares::Shares;
 pub use shares::{Count, Learned};
 
-/// Places that one transaction changes. A larger one keeps the database from everybody else.
-const MOST: usize = 10_000;
+/// Places that one transaction changes. A larger one keeps the database from everybody else, and takes memory that is not
+/// needed again.
+const MOST: usize = 4_000;
 /// What happens in the kernel comes in crowds. It is looked at once for all of it.
 const CROWD: Duration = Duration::from_millis(5);
 /// For how long after its start bgpd may lose routes that it will have again.
