@@ -105,17 +105,20 @@ async fn withdraw_all(rig: &Rig<'_>, rows: &mut Rows, figures: &mut Figures, num
 async fn withdraw_some(rig: &Rig<'_>, agent: &Process, rows: &mut Rows, figures: &mut Figures) -> Result<()> {
     let kernel = Kernel::open_in(&agent.entry("ns/net")).await?;
     let mut events = Box::pin(kernel.watch().await?);
-    let (mut times, cpu) = (Vec::new(), agent.cpu()?);
+    let (mut times, mut whole, cpu) = (Vec::new(), Vec::new(), agent.cpu()?);
     for number in (0..WITHDRAWALS).map(|number| number * STRIDE) {
         rig.rest(SETTLING).await?;
         let before = rows.count;
         let destination = flood::destination(number);
+        let began = Instant::now();
         let _command = rig.listen(ROUTER, &["ip", "route", "del", "blackhole", &destination])?;
         let gone = told_gone(&mut events, &destination);
         let (told, gone) = tokio::try_join!(gone, rows.until(|now| now < before))?;
         times.push(gone.saturating_duration_since(told));
+        whole.push(gone.duration_since(began));
     }
     figures.tell_times_aimed("one of 100000 withdrawn: gone from kernel -> from OVN", &times, WITHDRAWN);
+    figures.tell_times("one of 100000 withdrawn: asked of the ToR -> gone from OVN", &whole);
     let used = millis(agent.cpu()?.saturating_sub(cpu)) / f64::from(WITHDRAWALS);
     figures.tell("one of 100000 withdrawn: agent CPU", used, "ms");
     figures.tell("one of 100000 withdrawn: routes left in OVN", count(rows.count), "");
