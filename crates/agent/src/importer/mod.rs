@@ -144,10 +144,12 @@ impl Importer {
         if self.policies.wait_for(Option::is_some).await.is_err() {
             return Ok(());
         }
-        self.policies.mark_changed();
+        // All that is known first: who writes before would take away what is right.
+        self.take_policies();
+        self.look().await.map_err(|fault| fault.to_string())?;
         let replica = self.northbound.loaded().await.map_err(|error| error.to_string())?;
         self.routes.lock().touch(imports::places(&replica));
-        self.look().await.map_err(|fault| fault.to_string())?;
+        self.write().await?;
         loop {
             let deadline = self.routes.lock().deadline();
             tokio::select! {
@@ -167,13 +169,17 @@ impl Importer {
                     if changed.is_err() {
                         return Ok(());
                     }
-                    let policies = self.policies.borrow_and_update().clone();
-                    self.routes.lock().set_policies(policies.as_deref().map(Vec::as_slice).unwrap_or_default());
+                    self.take_policies();
                 }
                 () = until(deadline) => self.routes.lock().give_up(Instant::now()),
             }
             self.write().await?;
         }
+    }
+
+    fn take_policies(&mut self) {
+        let policies = self.policies.borrow_and_update().clone();
+        self.routes.lock().set_policies(policies.as_deref().map(Vec::as_slice).unwrap_or_default());
     }
 
     /// Takes in everything that happened until now.
