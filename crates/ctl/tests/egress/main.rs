@@ -157,7 +157,11 @@ fn inside_is_as_ever(lab: &LabUnderTest) {
                 );
             }
             let url = "https://kubernetes.default.svc.cluster.local/healthz";
-            assert_eq!(fetch(lab, namespace, from, url).as_deref(), Ok("ok"), "{namespace}/{from}");
+            // The name server may be asked before it has heard of anything.
+            let answer = wait_for(&format!("{namespace}/{from}: the API server by name"), PATIENCE, || {
+                fetch(lab, namespace, from, url)
+            });
+            assert_eq!(answer, "ok", "{namespace}/{from}");
             for node in ["172.30.0.10", "172.30.0.11", "172.30.0.12"] {
                 let url = format!("http://{}/healthz", authority(node, 9411));
                 let answer = fetch(lab, namespace, from, &url);
