@@ -37,6 +37,29 @@ pub fn lab_file(nodes: usize) -> String {
     text
 }
 
+/// A lab with this many nodes whose router speaks no BGP: they have to find each other, as these settings say.
+pub fn mesh_file(nodes: usize, settings: &str) -> String {
+    let mut text = format!("settings:\n{settings}");
+    text.push_str("nodes:\n");
+    for number in 0..nodes {
+        let (name, control_plane) = (node_name(number), number == 0);
+        let _ = writeln!(
+            text,
+            "  - {{ name: {name}, controlPlane: {control_plane}, gateways: [172.30.0.1, \"fd00:172:30::1\"] }}"
+        );
+    }
+    text.push_str("routers:\n  - { name: tor }\nsegments:\n  - name: fabric\n    members:\n");
+    text.push_str("      - { machine: tor, addresses: [172.30.0.1/24, \"fd00:172:30::1/64\"] }\n");
+    for (number, host) in (0..nodes).zip(10..) {
+        let name = node_name(number);
+        let _ = writeln!(
+            text,
+            "      - {{ machine: {name}, addresses: [172.30.0.{host}/24, \"fd00:172:30::{host}/64\"] }}"
+        );
+    }
+    text
+}
+
 fn node_name(number: usize) -> String {
     if number == 0 { "control".to_owned() } else { format!("worker{number}") }
 }
@@ -52,6 +75,8 @@ mod tests {
             let topology = parse("made", &lab_file(nodes)).unwrap();
             assert_eq!(topology.nodes().count(), nodes);
             assert_eq!(topology.machines.len(), nodes + 2);
+            let mesh = parse("made", &mesh_file(nodes, "  managed: { topology: full-mesh }\n")).unwrap();
+            assert_eq!(mesh.nodes().count(), nodes);
         }
     }
 }

@@ -5,6 +5,7 @@
 //!
 //! A benchmark is one file with a function from [`Bench`] to its results, and one line in [`BENCHMARKS`].
 
+mod bgp;
 mod control_plane;
 mod cpu;
 mod figures;
@@ -42,6 +43,9 @@ struct Arguments {
     /// Networks of tenants in it.
     #[arg(long, env = "NETWORKS", default_value_t = 20)]
     networks: usize,
+    /// The part of a benchmark that has several: the others are left out.
+    #[arg(long, env = "PART")]
+    part: Option<String>,
 }
 
 /// What every benchmark is given.
@@ -51,6 +55,7 @@ struct Bench {
     lab: String,
     nodes: usize,
     networks: usize,
+    part: Option<String>,
 }
 
 /// A benchmark.
@@ -63,6 +68,12 @@ struct Benchmark {
 
 /// All benchmarks.
 const BENCHMARKS: &[Benchmark] = &[
+    Benchmark {
+        name: "bgp",
+        about: "routes told and learned: 100 networks advertised, 100,000 routes imported, no overlay against Geneve, a \
+                node that joins a mesh; PART=advertise, import, transport or mesh alone",
+        run: bgp::run,
+    },
     Benchmark {
         name: "control_plane",
         about: "the cluster manager before NODES=200 and NETWORKS=20: time, CPU, memory, and writes as the API server counts",
@@ -119,8 +130,8 @@ fn main() -> ExitCode {
 fn measure(benchmark: &Benchmark, arguments: Arguments) -> Result<Value> {
     // Before the benchmark itself adds to the load.
     let (machine, versions) = (place::machine()?, place::versions()?);
-    let Arguments { lab, nodes, networks, .. } = arguments;
-    let bench = Bench { cli: Cli::beside_us()?, interrupt: Interrupt::catch()?, lab, nodes, networks };
+    let Arguments { lab, nodes, networks, part, .. } = arguments;
+    let bench = Bench { cli: Cli::beside_us()?, interrupt: Interrupt::catch()?, lab, nodes, networks, part };
     let results = (benchmark.run)(&bench)?;
     Ok(json!({ "benchmark": benchmark.name, "results": results, "versions": versions, "machine": machine }))
 }

@@ -60,9 +60,7 @@ impl Process {
 
     /// CPU time used so far, with that of programs it ran.
     pub fn cpu(&self) -> Result<Duration> {
-        let stat = self.read("stat")?;
-        let ticks: u32 = times(&stat).skip(11).take(4).filter_map(|field| field.parse::<u32>().ok()).sum();
-        Ok(TICK * ticks)
+        Ok(cpu_in(&self.read("stat")?))
     }
 
     /// When it started, in time since the machine did.
@@ -85,10 +83,21 @@ impl Process {
         self.directory.join("root").join(path.trim_start_matches('/'))
     }
 
+    /// What the kernel tells of it under this name.
+    pub fn entry(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
     fn read(&self, name: &str) -> Result<String> {
-        let path = self.directory.join(name);
+        let path = self.entry(name);
         fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
     }
+}
+
+/// CPU time used so far, with that of programs it ran, as the kernel's line about a process has it.
+pub fn cpu_in(stat: &str) -> Duration {
+    let ticks: u32 = times(stat).skip(11).take(4).filter_map(|field| field.parse::<u32>().ok()).sum();
+    TICK * ticks
 }
 
 /// The fields behind the name, which is in parentheses and may hold anything.

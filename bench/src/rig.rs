@@ -51,6 +51,16 @@ impl<'a> Rig<'a> {
         self.bench.interrupt.pause(length)
     }
 
+    /// Lets time pass for us only: what listens goes on.
+    pub async fn rest(&self, length: Duration) -> Result<()> {
+        let end = Instant::now() + length;
+        while Instant::now() < end {
+            self.bench.interrupt.check()?;
+            tokio::time::sleep(length.min(Duration::from_millis(100))).await;
+        }
+        Ok(())
+    }
+
     /// Listens to a command that runs in a machine, line by line, until it is dropped.
     pub fn listen(&self, machine: &str, argv: &[&str]) -> Result<Listener> {
         let mut command = Command::from(self.bench.cli.in_machine(&self.bench.lab, machine, argv));

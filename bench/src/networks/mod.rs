@@ -6,7 +6,7 @@
 
 mod cost;
 mod northbound;
-mod reach;
+pub mod reach;
 mod removal;
 mod tenants;
 

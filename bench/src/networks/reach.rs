@@ -27,7 +27,7 @@ use crate::process::Process;
 use crate::rig::{PATIENCE, Rig};
 
 /// Where a node keeps the network namespaces of pods.
-const NAMESPACES: &str = "/run/netns";
+pub const NAMESPACES: &str = "/run/netns";
 /// How often a ping is sent, in seconds, and how often is looked for what is not there yet.
 const PING: &str = "0.02";
 const LOOK: Duration = Duration::from_millis(20);
@@ -69,7 +69,7 @@ async fn follow(rig: &Rig<'_>, addresses: watch::Sender<Addresses>) -> Result<()
 }
 
 /// The address of a pod in its tenant's network, once it has one.
-fn address(pod: &Pod) -> Option<String> {
+pub fn address(pod: &Pod) -> Option<String> {
     let networks: Value = serde_json::from_str(pod.annotations().get(PodNetworks::KEY)?).ok()?;
     let primary = networks.as_object()?.values().find(|network| network["role"] == "primary")?;
     let address = primary["ip_addresses"][0].as_str()?;
@@ -116,6 +116,15 @@ async fn ping(namespace: &Path, to: &str) -> Result<Option<Instant>> {
     }
     child.wait().await.context("waiting for ping")?;
     Ok(None)
+}
+
+/// The network namespace of a node that has this address, if one has it yet.
+pub fn namespace_of(directory: &Path, address: &str) -> Option<PathBuf> {
+    let paths = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (paths, address) = (paths.collect::<Vec<_>>(), address.to_owned());
+    // A thread of its own: it enters these namespaces.
+    let has_it = move |path: &PathBuf| addresses_in(path).is_ok_and(|found| found.contains(&address));
+    thread::spawn(move || paths.into_iter().find(has_it)).join().ok().flatten()
 }
 
 /// Looks which network namespace of a node has which address. It ends when dropped.

@@ -361,6 +361,7 @@ impl Agent {
         self.outline.send_replace(Some(Outline {
             subnets: node.map(|node| node.subnets_in(DEFAULT_NETWORK).to_vec()).unwrap_or_default(),
             advertised: zone.advertised,
+            originated: std::mem::take(&mut zone.originated),
             carried: std::mem::take(&mut zone.carried),
             waiting: std::mem::take(&mut zone.waiting),
         }));

@@ -3,6 +3,7 @@
 //! In: what the node waits for, its newest plan, how far each edge is, and FRR itself. Out: an [`AgentReport`]. It is
 //! put together when asked, so nothing has to be kept up to date for a question that hardly ever comes.
 
+mod routes;
 mod speaker;
 
 use std::collections::BTreeMap;
@@ -14,11 +15,12 @@ use serde_json::json;
 use tokio::sync::watch;
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_plan::node::addresses::Placed;
+use underlay_plan::node::advertised::Originated;
 use underlay_plan::node::networks::Carried;
 use underlay_runtime::admin;
 use underlay_runtime::edge::EdgeState;
 use underlay_runtime::report::{
-    AgentReport, EdgeReport, Inputs, NetworkReport, NextHop, PlanReport, PodReport, Question, RouteReport,
+    AgentReport, EdgeReport, Inputs, NetworkReport, PlanReport, PodReport, Question, RouteReport,
 };
 use underlay_world::{Key, Settings};
 
@@ -32,6 +34,8 @@ pub struct Outline {
     pub subnets: Vec<IpNet>,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
+    /// What BGP peers are to be told.
+    pub originated: Vec<Originated>,
     /// The node's part of user-defined networks that it carries, by name.
     pub carried: BTreeMap<String, Carried>,
     /// What the other user-defined networks wait for, by name.
@@ -73,12 +77,16 @@ impl Reporter {
 
     async fn tell(&self, question: &Question) -> AgentReport {
         let outline = self.outline.borrow().clone();
-        let mut routes = match (&outline, question.to) {
-            (Some(_), Some(to)) => leading_to(self.routes.learned(DEFAULT_NETWORK, |net| net.contains(&to))),
-            _ => vec![],
+        let known = outline.clone().unwrap_or_default();
+        let mut concerned = speaker::Concerned {
+            subnets: &known.subnets,
+            advertised: if question.routes.is_some() { routes::advertised(&known, question) } else { vec![] },
+            routes: self.leading_to(&known, question),
+            vrf: known.vrf(question.network.as_deref().unwrap_or(DEFAULT_NETWORK)).to_owned(),
+            peers: question.peers,
         };
-        let subnets = outline.as_ref().map(|outline| outline.subnets.as_slice()).unwrap_or_default();
-        let speaker = speaker::ask(&self.frr_sockets, subnets, &mut routes).await;
+        let speaker = speaker::ask(&self.frr_sockets, &mut concerned).await;
+        let speaker::Concerned { advertised, routes, .. } = concerned;
         let placed = self.placed.borrow().clone();
         AgentReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -95,15 +103,38 @@ impl Reporter {
                 .map(|(outline, placed)| summary(&outline, &placed, &self.routes.counts())),
             no_overlay: self.settings.no_overlay,
             routes,
+            advertised,
+            learned: if question.routes.is_some() {
+                routes::learned(&self.routes, question)
+            } else {
+                BTreeMap::new()
+            },
             speaker,
             inputs: question.local.then(|| self.inputs()).flatten(),
         }
+    }
+
+    /// Learned routes to the destination that is asked for, the longest first: that one is taken.
+    fn leading_to(&self, known: &Outline, question: &Question) -> Vec<RouteReport> {
+        let Some(to) = question.to.filter(|_| question.routes.is_none() && !known.subnets.is_empty()) else {
+            return vec![];
+        };
+        let network = question.network.as_deref().unwrap_or(DEFAULT_NETWORK);
+        leading_to(self.routes.learned(network, |net| net.contains(&to)))
     }
 
     /// What plans are made from; nothing before the node has seen itself.
     fn inputs(&self) -> Option<Inputs> {
         let seen = self.seen.borrow();
         Some(Inputs { local: seen.as_ref()?.local.clone(), settings: self.settings.clone() })
+    }
+}
+
+impl Outline {
+    /// The VRF in which a network is told, and so hears. The default one has no name.
+    fn vrf(&self, network: &str) -> &str {
+        let told = self.originated.iter().find(|one| one.network.as_deref() == Some(network));
+        told.map_or("", |one| one.vrf.as_str())
     }
 }
 
@@ -121,6 +152,7 @@ fn summary(outline: &Outline, placed: &Placed, routes: &BTreeMap<String, Count>)
         address_problem: placed.problems.iter().next().map(|(key, problem)| format!("{key}: {problem}")),
         learned: default.learned,
         imported: default.imported,
+        dammed: default.dammed,
         networks: networks(outline, placed, routes),
     }
 }
@@ -137,7 +169,7 @@ fn networks(
         network.subnets.clone_from(&carried.subnets);
         network.advertised = carried.advertised;
         let count = routes.get(name).copied().unwrap_or_default();
-        (network.learned, network.imported) = (count.learned, count.imported);
+        (network.learned, network.imported, network.dammed) = (count.learned, count.imported, count.dammed);
     }
     for (name, what) in &outline.waiting {
         networks.entry(name.clone()).or_default().waiting = Some(what.clone());
@@ -168,20 +200,10 @@ fn pod(placed: &Placed, name: &str) -> Option<PodReport> {
     })
 }
 
-/// Learned routes to one destination, the longest first: that one is taken.
+/// Learned routes to one destination, the longest first.
 fn leading_to(mut routes: Vec<Learned>) -> Vec<RouteReport> {
     routes.sort_by_key(|route| std::cmp::Reverse(route.destination.prefix_len()));
-    let report = |route: Learned| RouteReport {
-        destination: route.destination,
-        next_hops: route
-            .next_hops
-            .iter()
-            .map(|(gateway, link)| NextHop { gateway: *gateway, link: link.clone() })
-            .collect(),
-        refused: route.refused.as_ref().map(ToString::to_string),
-        from: std::collections::BTreeSet::new(),
-    };
-    routes.into_iter().map(report).collect()
+    routes.into_iter().map(routes::told).collect()
 }
 
 #[cfg(test)]
@@ -196,6 +218,7 @@ mod tests {
             destination: destination.parse().unwrap(),
             next_hops: vec![("172.30.0.1".parse().unwrap(), "br-ex".to_owned())],
             refused,
+            kept: false,
         };
         let learned = [route("0.0.0.0/0", None), route("203.0.113.0/24", Some(Refusal::Flood(7)))];
         let found = leading_to(learned.to_vec());

@@ -44,7 +44,8 @@ pub async fn watch(kernel: Kernel, switch: Client, seen: watch::Sender<Option<Se
 }
 
 async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Seen>>) -> Result<(), Fault> {
-    let mut events = Box::pin(kernel.watch_without(is_host_interface).await?);
+    // Somebody else follows the routes that BGP brings.
+    let mut events = Box::pin(kernel.watch_besides_bgp(is_host_interface).await?);
     let mut changes = switch.subscribe();
     let has_vrf = kernel.has_vrf().await?;
     let mut around = kernel.surroundings().await?;
@@ -59,9 +60,7 @@ async fn follow(kernel: &Kernel, switch: &Client, seen: &watch::Sender<Option<Se
                 while let Some(Some(event)) = events.next().now_or_never() {
                     all.push(event);
                 }
-                // Somebody else follows the routes that BGP brings.
-                all.retain(|event| !matches!(event, Event::Bgp(_)));
-                of_kernel = u64::from(!all.is_empty());
+                of_kernel = 1;
                 of_links = u64::from(all.iter().any(|event| matches!(event, Event::Links | Event::Overrun)));
                 if all.iter().any(|event| *event != Event::Rules) {
                     around = kernel.surroundings().await?;

@@ -39,6 +39,7 @@ use underlay_world::{AnyAttachment, AnySlice, Key, Kind, Settings, Version, Worl
 use crate::egress::Told;
 use crate::metrics::Metrics;
 use crate::networks::Failures;
+use crate::news::News;
 use crate::reach::{self, Probes, Targets};
 use crate::view::View;
 
@@ -80,15 +81,6 @@ pub const OF_NETWORKS: [&str; 5] = [
 
 /// What has to be listed to plan the endpoint slices of networks.
 const OF_SLICES: [&str; 4] = [AnyAttachment::NAME, Namespace::NAME, Pod::NAME, AnySlice::NAME];
-
-/// What is new.
-#[derive(Debug, PartialEq, Eq)]
-enum News {
-    /// Endpoints in these namespaces may be others now, and nothing else.
-    Endpoints(BTreeSet<String>),
-    /// Anything may be another now.
-    Anything,
-}
 
 /// What a turn came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,7 +253,7 @@ impl Leader {
         if self.moved || (turn.changed.contains(Node::NAME) && self.nodes_differ()) {
             return Some(News::Anything);
         }
-        news(turn, self.waits_for_pods)
+        News::of(turn, self.waits_for_pods)
     }
 
     /// Whether nodes are others than those planned with, but for what we wrote to them.
@@ -467,43 +459,4 @@ fn has_same_place(known: &underlay_world::Node, now: &Node) -> bool {
 fn managed_slices() -> watcher::Config {
     let managers = [&SOURCES[..], &[OURS]].concat().join(",");
     watcher::Config::default().labels(&format!("{MANAGED_BY} in ({managers})"))
-}
-
-/// What a turn of the watches means in which no node is another. Pods matter to other plans only where a network waits
-/// for them to end.
-fn news(mut turn: Turn, waits_for_pods: bool) -> Option<News> {
-    let only_nodes = turn.changed.remove(Node::NAME) && turn.changed.is_empty();
-    let small = |kind: &&str| *kind == AnySlice::NAME || (*kind == Pod::NAME && !waits_for_pods);
-    if only_nodes {
-        None
-    } else if turn.changed.is_empty() || turn.anywhere || !turn.changed.iter().all(small) {
-        Some(News::Anything)
-    } else {
-        Some(News::Endpoints(turn.namespaces))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pods_and_slices_alone_are_no_reason_to_plan_everything() {
-        let turn = |kinds: &[&'static str], anywhere| Turn {
-            changed: kinds.iter().copied().collect(),
-            namespaces: BTreeSet::from(["red".to_owned()]),
-            anywhere,
-            ready: true,
-        };
-        let small = Some(News::Endpoints(BTreeSet::from(["red".to_owned()])));
-        assert_eq!(news(turn(&[Pod::NAME, AnySlice::NAME], false), false), small);
-        assert_eq!(news(turn(&[Pod::NAME, Node::NAME], false), false), small, "an echo beside them");
-        assert_eq!(news(turn(&[AnySlice::NAME], false), true), small);
-        let all = Some(News::Anything);
-        assert_eq!(news(turn(&[Pod::NAME], false), true), all, "a network waits for them");
-        assert_eq!(news(turn(&[Pod::NAME, Namespace::NAME], false), false), all);
-        assert_eq!(news(turn(&[Pod::NAME], true), false), all, "it may be anywhere");
-        assert_eq!(news(turn(&[], false), false), all, "a kind was listed for the first time");
-        assert_eq!(news(turn(&[Node::NAME], false), false), None, "an echo alone");
-    }
 }

@@ -14,6 +14,7 @@ mod fabric;
 mod leader;
 mod metrics;
 mod networks;
+mod news;
 mod reach;
 mod slices;
 mod standing;

@@ -1,12 +1,15 @@
 //! `kubectl underlay`: the admin's desk.
 
+mod bgp;
 mod cluster;
 mod explain;
 mod lab;
 mod names;
 mod output;
 mod plan;
+mod problem;
 mod progress;
+mod routes;
 mod status;
 mod tables;
 
@@ -32,6 +35,11 @@ enum Verb {
     Status(status::StatusArguments),
     /// Follow a pod or a prefix through all layers and name the first broken link. Exits with 1 if there is one.
     Explain(explain::ExplainArguments),
+    /// What each node tells its BGP peers, what they brought, and what became of it. Exits with 1 if somebody could not
+    /// be told or asked.
+    Routes(routes::RoutesArguments),
+    /// How BGP fares.
+    Bgp(bgp::BgpArguments),
     /// What manifests would bring about on every node and in the API. Writes nothing. Exits with 1 if anything is
     /// refused.
     Plan(Box<plan::PlanArguments>),
@@ -43,6 +51,8 @@ fn main() -> ExitCode {
     let (result, failure) = match Arguments::parse().verb {
         Verb::Status(arguments) => (status::run(&arguments), ExitCode::from(NO_ANSWER)),
         Verb::Explain(arguments) => (explain::run(&arguments), ExitCode::from(NO_ANSWER)),
+        Verb::Routes(arguments) => (routes::run(&arguments), ExitCode::from(NO_ANSWER)),
+        Verb::Bgp(arguments) => (bgp::run(&arguments), ExitCode::from(NO_ANSWER)),
         Verb::Plan(arguments) => (plan::run(&arguments), ExitCode::from(NO_ANSWER)),
         Verb::Lab(arguments) => (lab::run(arguments), ExitCode::FAILURE),
     };

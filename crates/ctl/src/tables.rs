@@ -105,7 +105,11 @@ fn daemons(status: &LabStatus) -> String {
 
 fn age(since: u64) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    let seconds = now.saturating_sub(since);
+    duration(now.saturating_sub(since))
+}
+
+/// Seconds as people say them.
+pub fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),

@@ -15,6 +15,7 @@ mod file;
 pub mod implied;
 mod ledger;
 mod observe;
+pub mod peers;
 pub mod render;
 pub mod state;
 pub mod tree;

@@ -19,7 +19,7 @@ use crate::vty::{Vty, VtyError};
 pub const ESTABLISHED: &str = "Established";
 
 const ASK_BGP: &str = "show bgp vrf all summary json";
-const ASK_BFD: &str = "show bfd peers json";
+pub(crate) const ASK_BFD: &str = "show bfd peers json";
 
 /// A session with a neighbour.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,26 +93,37 @@ impl From<VtyError> for StateError {
 /// One BFD session of bfdd's answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct BfdPeer {
+pub(crate) struct BfdPeer {
     peer: String,
     interface: String,
     vrf: String,
-    status: String,
+    pub(crate) status: String,
+}
+
+impl BfdPeer {
+    /// Whether it is about a neighbour, by bgpd's names.
+    pub(crate) fn watches(&self, vrf: &str, peer: &str) -> bool {
+        self.vrf == vrf && (self.peer == peer || self.interface == peer)
+    }
+}
+
+/// The BFD sessions of bfdd's answer. What cannot be read is left out.
+pub(crate) fn bfd_peers(bfd: &str) -> Result<Vec<BfdPeer>, StateError> {
+    let bfd: Vec<Value> =
+        serde_json::from_str(bfd).map_err(|error| StateError::NotJson(Daemon::Bfdd, error))?;
+    Ok(bfd.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect())
 }
 
 /// Puts together what bgpd says of sessions and what bfdd says of those it watches.
 pub fn parse(bgp: &str, bfd: &str) -> Result<Vec<Session>, StateError> {
     let bgp: Value = serde_json::from_str(bgp).map_err(|error| StateError::NotJson(Daemon::Bgpd, error))?;
-    let bfd: Vec<Value> =
-        serde_json::from_str(bfd).map_err(|error| StateError::NotJson(Daemon::Bfdd, error))?;
-    let bfd: Vec<BfdPeer> = bfd.into_iter().filter_map(|one| serde_json::from_value(one).ok()).collect();
+    let bfd = bfd_peers(bfd)?;
     let mut sessions = BTreeMap::new();
     for (name, vrf) in bgp.as_object().into_iter().flatten() {
         // The same peer is there once for each address family, in the same state.
         for (peer, about) in vrf.as_object().into_iter().flatten().flat_map(|(_, family)| peers(family)) {
             let state = about.get("state").and_then(Value::as_str).unwrap_or("Unknown").to_owned();
-            let watched =
-                bfd.iter().find(|one| one.vrf == *name && (one.peer == *peer || one.interface == *peer));
+            let watched = bfd.iter().find(|one| one.watches(name, peer));
             let vrf = Vrf::new(name).short().to_owned();
             let bfd = watched.map(|one| one.status.clone());
             let key = (vrf.clone(), peer.clone());

@@ -36,8 +36,13 @@ pub struct Report {
 impl Kernel {
     /// Observes, compares and makes the difference. Nothing is written when nothing differs.
     pub async fn sync(&self, want: &Host) -> Result<Report, Fault> {
-        let have = self.observe(want).await?;
-        let ops = diff(want, &have);
+        let mut have = self.observe(want).await?;
+        let mut ops = diff(want, &have);
+        // What others have is worth a look only where it decides something.
+        if ops.iter().any(|op| matches!(op, Op::ReplaceRoute(..))) {
+            have.contested = self.contested(&have).await?;
+            ops = diff(want, &have);
+        }
         self.apply(&ops).await?;
         let changes = ops.iter().map(Op::to_string).collect();
         Ok(Report { changes, missing_links: missing_links(want, &have) })

@@ -43,9 +43,8 @@ pub struct Observed {
     /// Our ends of tables.
     pub table_ends: BTreeSet<TableEnd>,
     /// Table and destination of those of our routes that others have a route beside: to replace ours might hit theirs.
+    /// Empty unless [`Kernel::contested`] was asked: others may have very many.
     pub contested: BTreeSet<(u32, IpNet)>,
-    /// Routes that BGP brought.
-    pub bgp: Vec<BgpRoute>,
     /// Our rules.
     pub rules: BTreeSet<Rule>,
     /// All neighbours with a MAC address.
@@ -102,15 +101,14 @@ impl Kernel {
     pub async fn observe(&self, want: &Host) -> Result<Observed, Fault> {
         let links = self.links().await?;
         let names = names(&links);
-        let found = self.all_routes(&names).await?;
+        let (routes, table_ends) = self.our_routes(&names).await?;
         let settings: Vec<String> = want.sysctls.keys().cloned().collect();
         let sysctls = self.namespace().enter(move || sysctl::read(&settings)).await;
         Ok(Observed {
             addresses: self.addresses(&names).await?,
-            routes: found.routes,
-            table_ends: found.table_ends,
-            contested: found.contested,
-            bgp: found.bgp,
+            routes,
+            table_ends,
+            contested: BTreeSet::new(),
             rules: self.rules().await?,
             neighbors: self.neighbors(&names).await?,
             sysctls: sysctls.map_err(Fault::read("kernel settings"))?,
@@ -165,28 +163,39 @@ impl Kernel {
         Ok(found)
     }
 
-    /// Everything that concerns us in all routing tables.
-    async fn all_routes(&self, names: &Names) -> Result<Observed, Fault> {
-        let (mut ours, mut theirs, mut bgp) = (Vec::new(), Vec::new(), Vec::new());
-        let mut table_ends = BTreeSet::new();
+    /// Our routes and ends in all routing tables.
+    async fn our_routes(&self, names: &Names) -> Result<(Vec<HeldRoute>, BTreeSet<TableEnd>), Fault> {
+        let (mut ours, mut table_ends) = (Vec::new(), BTreeSet::new());
         for family in Family::ALL {
-            let request = dump_request(family, None);
+            let request = dump_request(family, Some(RouteProtocol::Other(PROTOCOL)));
             let routes = self.dump(request, |answer| read_route(answer, names)).await;
             for kept in routes.map_err(Fault::read("routes"))? {
                 match kept {
                     Kept::Ours(route) => ours.push(route),
                     Kept::End(end) => _ = table_ends.insert(end),
-                    Kept::Theirs(place) => theirs.push(place),
-                    Kept::Bgp(route) => {
-                        theirs.push((route.table, route.destination));
-                        bgp.push(route);
-                    }
+                    Kept::Theirs(_) | Kept::Bgp(_) => {}
                 }
             }
         }
-        let places: BTreeSet<_> = ours.iter().map(|route| (route.table, route.destination)).collect();
-        let contested = theirs.into_iter().filter(|place| places.contains(place)).collect();
-        Ok(Observed { routes: ours, table_ends, contested, bgp: bgp_routes(bgp), ..Observed::default() })
+        Ok((ours, table_ends))
+    }
+
+    /// Table and destination of those of our routes that others have a route beside.
+    pub async fn contested(&self, have: &Observed) -> Result<BTreeSet<(u32, IpNet)>, Fault> {
+        let places: BTreeSet<_> = have.routes.iter().map(|route| (route.table, route.destination)).collect();
+        let names = names(&have.links);
+        let theirs = |answer| match read_route(answer, &names)? {
+            Kept::Theirs(place) => Some(place),
+            Kept::Bgp(route) => Some((route.table, route.destination)),
+            Kept::Ours(_) | Kept::End(_) => None,
+        };
+        let mut contested = BTreeSet::new();
+        for family in Family::ALL {
+            let taken = |answer| theirs(answer).filter(|place| places.contains(place));
+            let found = self.dump(dump_request(family, None), taken).await;
+            contested.extend(found.map_err(Fault::read("routes"))?);
+        }
+        Ok(contested)
     }
 
     async fn rules(&self) -> Result<BTreeSet<Rule>, Fault> {

@@ -12,7 +12,7 @@ use rtnetlink::MulticastGroup as Group;
 use rtnetlink::packet_core::{NLM_F_REPLACE, NetlinkMessage, NetlinkPayload};
 use rtnetlink::packet_route::RouteNetlinkMessage as Message;
 use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
-use rtnetlink::packet_route::route::RouteProtocol;
+use rtnetlink::packet_route::route::{RouteMessage, RouteProtocol};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -65,6 +65,22 @@ impl Kernel {
         &self,
         passed_over: fn(&str) -> bool,
     ) -> Result<impl Stream<Item = Event> + Send + use<>, Fault> {
+        self.listen(passed_over, true).await
+    }
+
+    /// As [`Self::watch_without`], but does not tell of routes that BGP brings either.
+    pub async fn watch_besides_bgp(
+        &self,
+        passed_over: fn(&str) -> bool,
+    ) -> Result<impl Stream<Item = Event> + Send + use<>, Fault> {
+        self.listen(passed_over, false).await
+    }
+
+    async fn listen(
+        &self,
+        passed_over: fn(&str) -> bool,
+        with_bgp: bool,
+    ) -> Result<impl Stream<Item = Event> + Send + use<>, Fault> {
         let socket = self.namespace().listener(GROUPS.iter().map(|group| *group as u32).collect()).await?;
         let (connection, handle, mut messages) = rtnetlink::from_socket(socket);
         let inbox = Arc::new(Inbox::default());
@@ -75,6 +91,9 @@ impl Kernel {
         tasks.spawn(async move {
             let _alive = handle;
             while let Some((message, _)) = messages.next().await {
+                if !with_bgp && bgp_route(&message).is_some() {
+                    continue;
+                }
                 match bgp_change(&message) {
                     Some(change) => target.put_change(change),
                     None => event(&message, passed_over).into_iter().for_each(|event| target.put(event)),
@@ -110,16 +129,19 @@ fn event(message: &NetlinkMessage<Message>, passed_over: fn(&str) -> bool) -> Op
     }
 }
 
-fn bgp_change(message: &NetlinkMessage<Message>) -> Option<BgpChange> {
+/// The route of BGP's that a message is about, and whether it is gone.
+fn bgp_route(message: &NetlinkMessage<Message>) -> Option<(&RouteMessage, bool)> {
     let NetlinkPayload::InnerMessage(inner) = &message.payload else { return None };
     let (route, gone) = match inner {
         Message::NewRoute(route) => (route, false),
         Message::DelRoute(route) => (route, true),
         _ => return None,
     };
-    if route.header.protocol != RouteProtocol::Bgp {
-        return None;
-    }
+    (route.header.protocol == RouteProtocol::Bgp).then_some((route, gone))
+}
+
+fn bgp_change(message: &NetlinkMessage<Message>) -> Option<BgpChange> {
+    let (route, gone) = bgp_route(message)?;
     let replaces = message.header.flags & NLM_F_REPLACE != 0;
     BgpChange::read(route.clone(), gone, replaces)
 }

@@ -140,24 +140,53 @@ impl Serialize for Atom {
     }
 }
 
+/// Values in one piece of memory, which copies share; none at all where there are no values. Rows are many and much alike.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Piece<T>(Option<Arc<[T]>>);
+
+impl<T> Piece<T> {
+    const EMPTY: Self = Self(None);
+
+    fn as_slice(&self) -> &[T] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The values, to be changed, if no copy shares them.
+    fn own(&mut self) -> &mut [T] {
+        self.0.as_mut().and_then(Arc::get_mut).unwrap_or_default()
+    }
+}
+
+impl<T> From<Vec<T>> for Piece<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self((!values.is_empty()).then(|| values.into()))
+    }
+}
+
+impl<T> Default for Piece<T> {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
 /// Atoms in order, each once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct AtomSet(Vec<Atom>);
+pub struct AtomSet(Piece<Atom>);
 
 impl AtomSet {
     /// The atoms in order.
     pub fn as_slice(&self) -> &[Atom] {
-        &self.0
+        self.0.as_slice()
     }
 
     /// Whether this atom is in it.
     pub fn contains(&self, atom: &Atom) -> bool {
-        self.0.binary_search(atom).is_ok()
+        self.as_slice().binary_search(atom).is_ok()
     }
 
     /// The one atom of a set that has one.
     pub fn single(&self) -> Option<&Atom> {
-        match self.0.as_slice() {
+        match self.as_slice() {
             [atom] => Some(atom),
             _ => None,
         }
@@ -169,14 +198,13 @@ impl FromIterator<Atom> for AtomSet {
         let mut atoms: Vec<Atom> = atoms.into_iter().collect();
         atoms.sort_unstable();
         atoms.dedup();
-        atoms.shrink_to_fit();
-        Self(atoms)
+        Self(atoms.into())
     }
 }
 
 impl Serialize for AtomSet {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.as_slice() {
+        match self.as_slice() {
             [atom] => atom.serialize(serializer),
             atoms => ("set", atoms).serialize(serializer),
         }
@@ -185,18 +213,19 @@ impl Serialize for AtomSet {
 
 /// Keys in order, each once, with their values.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct AtomMap(Vec<(Atom, Atom)>);
+pub struct AtomMap(Piece<(Atom, Atom)>);
 
 impl AtomMap {
     /// The pairs in order of their keys.
     pub fn as_slice(&self) -> &[(Atom, Atom)] {
-        &self.0
+        self.0.as_slice()
     }
 
     /// The value of a key.
     pub fn get(&self, key: &Atom) -> Option<&Atom> {
-        let at = self.0.binary_search_by(|(have, _)| have.cmp(key)).ok()?;
-        self.0.get(at).map(|(_, value)| value)
+        let pairs = self.as_slice();
+        let at = pairs.binary_search_by(|(have, _)| have.cmp(key)).ok()?;
+        pairs.get(at).map(|(_, value)| value)
     }
 }
 
@@ -208,14 +237,13 @@ impl FromIterator<(Atom, Atom)> for AtomMap {
         pairs.reverse();
         pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
         pairs.dedup_by(|(later, _), (kept, _)| later == kept);
-        pairs.shrink_to_fit();
-        Self(pairs)
+        Self(pairs.into())
     }
 }
 
 impl Serialize for AtomMap {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        ("map", &self.0).serialize(serializer)
+        ("map", self.as_slice()).serialize(serializer)
     }
 }
 
@@ -232,17 +260,17 @@ pub enum Datum {
 impl Datum {
     /// A column that holds one value.
     pub fn one(atom: Atom) -> Self {
-        Self::Set(AtomSet(vec![atom]))
+        Self::Set(AtomSet(vec![atom].into()))
     }
 
     /// The set without elements.
     pub const fn empty_set() -> Self {
-        Self::Set(AtomSet(Vec::new()))
+        Self::Set(AtomSet(Piece::EMPTY))
     }
 
     /// The map without pairs.
     pub const fn empty_map() -> Self {
-        Self::Map(AtomMap(Vec::new()))
+        Self::Map(AtomMap(Piece::EMPTY))
     }
 
     /// A set of these.
@@ -258,14 +286,29 @@ impl Datum {
     /// How many elements or pairs there are.
     pub fn len(&self) -> usize {
         match self {
-            Self::Set(set) => set.0.len(),
-            Self::Map(map) => map.0.len(),
+            Self::Set(set) => set.as_slice().len(),
+            Self::Map(map) => map.as_slice().len(),
         }
     }
 
     /// Whether there is no element or pair.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Shares memory with another value where the two are alike: all of it, or single texts of a map.
+    pub(crate) fn share_with(&mut self, other: &Self) {
+        if self == other {
+            self.clone_from(other);
+        } else if let (Self::Map(map), Self::Map(other)) = (self, other) {
+            for (pair, like) in map.0.own().iter_mut().zip(other.as_slice()) {
+                let sides = [(&mut pair.0, &like.0), (&mut pair.1, &like.1)];
+                sides
+                    .into_iter()
+                    .filter(|(own, like)| *own == *like)
+                    .for_each(|(own, like)| own.clone_from(like));
+            }
+        }
     }
 }
 
@@ -341,6 +384,39 @@ pub(crate) mod tests {
             let mut json = serde_json::Deserializer::from_str(&text);
             prop_assert_eq!(DatumSeed(&ty).deserialize(&mut json).unwrap(), datum);
         }
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_that_shares_memory_is_the_same_value(
+            (datum, other) in any_type().prop_flat_map(|ty| (any_datum(&ty), any_datum(&ty))),
+        ) {
+            let mut sharing = datum.clone();
+            sharing.share_with(&other);
+            prop_assert_eq!(&sharing, &datum);
+            let mut alone: Datum = match &datum {
+                Datum::Set(set) => Datum::set(set.as_slice().iter().cloned()),
+                Datum::Map(map) => Datum::map(map.as_slice().iter().cloned()),
+            };
+            alone.share_with(&other);
+            prop_assert_eq!(alone, datum);
+        }
+    }
+
+    #[test]
+    fn rows_that_are_alike_have_their_texts_once() {
+        let text = |text: &str| Atom::String(text.into());
+        let one = Datum::map([(text("mark"), text("a")), (text("owner"), text("import"))]);
+        let mut other = Datum::map([(text("mark"), text("b")), (text("owner"), text("import"))]);
+        other.share_with(&one);
+        let (Datum::Map(one), Datum::Map(other)) = (&one, &other) else { panic!("not maps") };
+        let same = |one: &Atom, other: &Atom| match (one, other) {
+            (Atom::String(one), Atom::String(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        let ((mark, a), (owner, import)) = (&one.as_slice()[0], &one.as_slice()[1]);
+        let ((mark_too, b), (owner_too, import_too)) = (&other.as_slice()[0], &other.as_slice()[1]);
+        assert!(same(mark, mark_too) && same(owner, owner_too) && same(import, import_too) && a != b);
     }
 
     #[test]

@@ -13,6 +13,11 @@ use crate::replica::{ChangeSet, Replica};
 const MAX_CHANGES: usize = 64;
 /// How many changed rows are remembered at most, all changes together: old rows cost memory.
 const MAX_ROWS: usize = 4096;
+/// How many values these rows may have before only the latest changes are remembered: a row that refers to a hundred
+/// thousand others is large, and every change of it leaves the old one behind.
+const MAX_VALUES: usize = 100_000;
+/// So many changes are remembered of whatever size, for readers that are close behind.
+const LATEST: usize = 3;
 
 /// A state of the replica.
 #[derive(Debug, Clone, Default)]
@@ -54,9 +59,12 @@ impl Publication {
         let mut recent = self.recent.clone();
         recent.push_back(Arc::new(changes));
         let mut rows: usize = recent.iter().map(|changes| changes.len()).sum();
-        while recent.len() > MAX_CHANGES || rows > MAX_ROWS {
+        let mut values: usize = recent.iter().map(|changes| changes.values()).sum();
+        while recent.len() > MAX_CHANGES || rows > MAX_ROWS || (values > MAX_VALUES && recent.len() > LATEST)
+        {
             let Some(forgotten) = recent.pop_front() else { break };
             rows -= forgotten.len();
+            values -= forgotten.values();
         }
         Self { generation: self.generation + 1, replica, recent }
     }
@@ -104,6 +112,26 @@ mod tests {
             assert_eq!(last.changes_since(state), last.replica.changes_since(&state.replica));
         }
         assert_eq!(last.changes_since(&Publication::default()).len(), 99);
+    }
+
+    #[test]
+    fn of_large_rows_only_the_latest_changes_are_remembered() {
+        let reference = |number: u128| json!(["uuid", switch(number)]);
+        let many: Vec<serde_json::Value> = (1..=60_000).map(reference).collect();
+        let row = switch(1);
+        let mut states = vec![follow(
+            &Publication::default(),
+            &json!({row.as_str(): {"insert": {"ports": ["set", many]}}}),
+        )];
+        for number in 1..10 {
+            let change = json!({row.as_str(): {"modify": {"ports": reference(number)}}});
+            states.push(follow(states.last().unwrap(), &change));
+        }
+        let last = states.last().unwrap();
+        assert_eq!(last.recent.len(), LATEST);
+        for state in &states {
+            assert_eq!(last.changes_since(state), last.replica.changes_since(&state.replica));
+        }
     }
 
     #[test]

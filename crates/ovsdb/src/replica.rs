@@ -87,7 +87,7 @@ impl Replica {
             let Some(table) = self.tables.get_mut(&name) else { continue };
             let table = Arc::make_mut(table);
             for (uuid, update) in rows {
-                let after = table.updated(uuid, update)?;
+                let after = table.updated(uuid, update, table.neighbour(uuid))?;
                 let before = match &after {
                     Some(record) => table.put(record),
                     None => table.remove(uuid),

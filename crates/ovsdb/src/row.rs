@@ -337,7 +337,7 @@ mod tests {
         let layout = &layouts["Logical_Switch"];
         let cells =
             cells.iter().map(|(column, datum)| (layout.position(column).unwrap(), datum.clone())).collect();
-        Record::new(Uuid::from_bytes([1; 16]), Arc::clone(layout), cells)
+        Record::new(Uuid::from_bytes([1; 16]), Arc::clone(layout), cells, None)
     }
 
     #[test]

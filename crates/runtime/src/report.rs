@@ -24,29 +24,67 @@ pub struct Question {
     pub to: Option<IpNet>,
     /// What plans are made from that only the node knows.
     pub local: bool,
+    /// The network that is meant, by the name that nodes use. Without it: the default one for the routes to a
+    /// destination, and all of them for lists of routes.
+    pub network: Option<String>,
+    /// Routes that are advertised and learned, those alone that have to do with the destination if there is one.
+    pub routes: Option<List>,
+    /// All that FRR knows of its neighbours.
+    pub peers: bool,
+}
+
+/// A list of routes. There may be very many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct List {
+    /// Only learned routes that OVN does not use.
+    pub refused: bool,
+    /// How many learned routes are told at most.
+    pub limit: Option<usize>,
+    /// Only learned routes that come after this one: the next page.
+    pub after: Option<IpNet>,
 }
 
 impl Question {
     /// Reads a query. What makes no sense asks for nothing.
     pub fn parse(query: &str) -> Self {
-        let mut question = Self::default();
+        let (mut question, mut list, mut listed) = (Self::default(), List::default(), false);
         for (key, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match key {
                 "pod" => question.pod = Some(plain(value)),
                 "to" => question.to = plain(value).parse().ok(),
                 "local" => question.local = value == "true",
+                "network" => question.network = Some(plain(value)),
+                "routes" => listed = value == "true",
+                "refused" => list.refused = value == "true",
+                "limit" => list.limit = value.parse().ok(),
+                "after" => list.after = plain(value).parse().ok(),
+                "peers" => question.peers = value == "true",
                 _ => {}
             }
         }
+        question.routes = listed.then_some(list);
         question
     }
 
-    /// Writes a query; names of pods and prefixes have no character that means something there.
+    /// Writes a query; names of pods and networks, and prefixes, have no character that means something there.
     pub fn render(&self) -> String {
-        let pod = self.pod.as_ref().map(|pod| format!("pod={pod}"));
-        let to = self.to.map(|to| format!("to={to}"));
-        let local = self.local.then(|| "local=true".to_owned());
-        pod.into_iter().chain(to).chain(local).collect::<Vec<_>>().join("&")
+        let list = self.routes.unwrap_or_default();
+        let values = [
+            ("pod", self.pod.clone()),
+            ("to", self.to.map(|to| to.to_string())),
+            ("network", self.network.clone()),
+            ("limit", list.limit.map(|limit| limit.to_string())),
+            ("after", list.after.map(|after| after.to_string())),
+        ];
+        let values = values.into_iter().filter_map(|(key, value)| Some(format!("{key}={}", value?)));
+        let flags = [
+            ("local", self.local),
+            ("routes", self.routes.is_some()),
+            ("refused", list.refused),
+            ("peers", self.peers),
+        ];
+        let flags = flags.into_iter().filter(|(_, set)| *set).map(|(key, _)| format!("{key}=true"));
+        values.chain(flags).collect::<Vec<_>>().join("&")
     }
 }
 
@@ -77,6 +115,10 @@ pub struct AgentReport {
     pub pod: Option<PodReport>,
     /// Learned routes to the destination that was asked for, the longest first.
     pub routes: Vec<RouteReport>,
+    /// Prefixes that BGP peers are to be told, if routes were asked for.
+    pub advertised: Vec<AdvertisedReport>,
+    /// Routes that BGP brought each network, if routes were asked for.
+    pub learned: BTreeMap<String, LearnedReport>,
     /// What FRR says.
     pub speaker: SpeakerReport,
     /// What only the node knows, if that was asked for.
@@ -123,6 +165,8 @@ pub struct PlanReport {
     pub learned: usize,
     /// How many of them are in OVN.
     pub imported: usize,
+    /// How many of them are not because the network has as many as it takes.
+    pub dammed: usize,
     /// User-defined networks, by name: those that the node carries, and those that wait for something.
     pub networks: BTreeMap<String, NetworkReport>,
 }
@@ -139,6 +183,8 @@ pub struct NetworkReport {
     pub learned: usize,
     /// How many of them are in OVN.
     pub imported: usize,
+    /// How many of them are not because the network has as many as it takes.
+    pub dammed: usize,
     /// How many pods of the node are in it.
     pub pods: usize,
     /// What it waits for; nothing if the node carries it.
@@ -181,6 +227,39 @@ pub struct RouteReport {
     /// Peers that told it, where FRR could be asked.
     #[serde(default)]
     pub from: BTreeSet<String>,
+    /// Whether it was lost while bgpd was starting, and counts for a moment nevertheless.
+    #[serde(default)]
+    pub kept: bool,
+}
+
+/// A prefix that BGP peers are to be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AdvertisedReport {
+    /// What they are told.
+    pub prefix: IpNet,
+    /// In which VRF; empty for the default one.
+    #[serde(default)]
+    pub vrf: String,
+    /// The network whose part it is; nothing for what is no network's part, like an egress IP.
+    #[serde(default)]
+    pub network: Option<String>,
+    /// The `RouteAdvertisements` that ask for it.
+    #[serde(default)]
+    pub by: BTreeSet<String>,
+    /// The peers that were told, as FRR has it; nothing if FRR could not be asked.
+    #[serde(default)]
+    pub to: Option<BTreeSet<String>>,
+}
+
+/// Routes that BGP brought a network.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LearnedReport {
+    /// As many as were asked for, in order.
+    pub routes: Vec<RouteReport>,
+    /// How many more there are.
+    pub more: usize,
 }
 
 /// A next hop in the kernel.
@@ -202,6 +281,36 @@ pub struct SpeakerReport {
     pub sessions: Vec<SessionReport>,
     /// For each subnet of the node: the peers that were told of it.
     pub told: BTreeMap<IpNet, BTreeSet<String>>,
+    /// Its neighbours, if they were asked for.
+    pub peers: Vec<PeerReport>,
+}
+
+/// A BGP neighbour, as FRR knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PeerReport {
+    /// Its VRF; empty for the default one.
+    pub vrf: String,
+    /// Its address or interface.
+    pub peer: String,
+    /// Its AS; 0 while that is not known.
+    pub remote_as: u32,
+    /// The node's AS.
+    pub local_as: u32,
+    /// FRR's word for the session's state.
+    pub state: String,
+    /// For how many seconds it is so, if FRR tells.
+    pub seconds: Option<u64>,
+    /// Prefixes that were received and accepted.
+    pub received: u64,
+    /// Prefixes that were sent.
+    pub sent: u64,
+    /// FRR's word for the state of BFD, where BFD watches.
+    pub bfd: Option<String>,
+    /// How often the session was lost.
+    pub dropped: u64,
+    /// Why it was lost last, in FRR's words.
+    pub last_reset: Option<String>,
 }
 
 /// A BGP session.
@@ -230,8 +339,14 @@ mod tests {
             (Some("a/b"), Some("10.0.0.0/8"), false),
         ] {
             let to = to.map(|to| to.parse().expect("a prefix"));
-            let question = Question { pod: pod.map(str::to_owned), to, local };
+            let question = Question { pod: pod.map(str::to_owned), to, local, ..Question::default() };
             assert_eq!(Question::parse(&question.render()), question);
+            let network = Some("cluster_udn_blue".to_owned());
+            let routes = Some(List { refused: local, limit: Some(7), after: question.to });
+            let list = Question { network, routes, ..question };
+            assert_eq!(Question::parse(&list.render()), list);
+            let peers = Question { peers: true, ..Question::default() };
+            assert_eq!(Question::parse(&peers.render()), peers);
         }
         let raw = Question::parse("pod=a%2Fb&to=fd00%3a%3A%2f8");
         assert_eq!(raw.render(), "pod=a/b&to=fd00::/8");

@@ -37,8 +37,9 @@ use youth::{Socket, Youth};
 
 use crate::refused::Numbers;
 
-/// Places that one transaction changes. A larger one keeps the database from everybody else.
-const MOST: usize = 10_000;
+/// Places that one transaction changes. A larger one keeps the database from everybody else, and takes memory that is not
+/// needed again.
+const MOST: usize = 4_000;
 /// What happens in the kernel comes in crowds. It is looked at once for all of it.
 const CROWD: Duration = Duration::from_millis(5);
 
@@ -71,7 +72,23 @@ impl Routes {
 
     /// The routes that a network has heard of and that the caller asks for.
     pub fn learned(&self, network: &str, asks: impl Fn(&IpNet) -> bool) -> Vec<Learned> {
-        self.lock().learned(network, asks)
+        self.lock().learned(network, asks).collect()
+    }
+
+    /// The first of the routes that a network has heard of and that the caller asks for, in order, and how many more
+    /// there are.
+    pub fn page(
+        &self,
+        network: &str,
+        most: usize,
+        leads: impl Fn(&IpNet) -> bool,
+        asks: impl Fn(&Learned) -> bool,
+    ) -> (Vec<Learned>, usize) {
+        let shares = self.lock();
+        let mut routes = shares.learned(network, leads).filter(asks);
+        let page: Vec<Learned> = routes.by_ref().take(most).collect();
+        let more = routes.count();
+        (page, more)
     }
 
     fn lock(&self) -> MutexGuard<'_, Shares> {
@@ -142,10 +159,12 @@ impl Importer {
         if self.policies.wait_for(Option::is_some).await.is_err() {
             return Ok(());
         }
-        self.policies.mark_changed();
+        // All that is known first: who writes before would take away what is right.
+        self.take_policies();
+        self.look().await.map_err(|fault| fault.to_string())?;
         let replica = self.northbound.loaded().await.map_err(|error| error.to_string())?;
         self.routes.lock().touch(imports::places(&replica));
-        self.look().await.map_err(|fault| fault.to_string())?;
+        self.write().await?;
         loop {
             let deadline = self.routes.lock().deadline();
             tokio::select! {
@@ -165,13 +184,17 @@ impl Importer {
                     if changed.is_err() {
                         return Ok(());
                     }
-                    let policies = self.policies.borrow_and_update().clone();
-                    self.routes.lock().set_policies(policies.as_deref().map(Vec::as_slice).unwrap_or_default());
+                    self.take_policies();
                 }
                 () = until(deadline) => self.routes.lock().give_up(Instant::now()),
             }
             self.write().await?;
         }
+    }
+
+    fn take_policies(&mut self) {
+        let policies = self.policies.borrow_and_update().clone();
+        self.routes.lock().set_policies(policies.as_deref().map(Vec::as_slice).unwrap_or_default());
     }
 
     /// Takes in everything that happened until now.

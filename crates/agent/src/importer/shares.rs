@@ -45,6 +45,8 @@ pub struct Learned {
     pub next_hops: Vec<(IpAddr, String)>,
     /// Why OVN does not use it; nothing if it does.
     pub refused: Option<Refusal>,
+    /// Whether bgpd lost it while it was starting, and it counts for a moment nevertheless.
+    pub kept: bool,
 }
 
 /// How many routes a network has heard of, and how many it took.
@@ -208,23 +210,26 @@ impl Shares {
     }
 
     /// The routes that a network has heard of and that the caller asks for, in order.
-    pub fn learned(&self, network: &str, asks: impl Fn(&IpNet) -> bool) -> Vec<Learned> {
-        let Some(share) = self.by_router.values().find(|share| share.policy.network == network) else {
-            return Vec::new();
-        };
-        let Some(table) = share.policy.table else { return Vec::new() };
-        let route = |destination: &IpNet| {
-            let kept = self.kept.get(&(table, *destination)).map(|(ways, _)| ways);
-            let ways = self.routes.best(table, *destination).or(kept)?;
-            let dammed = share.outside.contains_key(&width(*destination));
-            let refused = share.policy.judge(destination, hops(ways)).err();
-            Some(Learned {
-                destination: *destination,
-                next_hops: ways.iter().map(|way| (way.gateway, way.link.clone())).collect(),
-                refused: refused.or_else(|| dammed.then_some(Refusal::Flood(share.policy.limit))),
-            })
-        };
-        share.learned.iter().filter(|destination| asks(destination)).filter_map(route).collect()
+    pub fn learned(&self, network: &str, asks: impl Fn(&IpNet) -> bool) -> impl Iterator<Item = Learned> {
+        let share = self.by_router.values().find(|share| share.policy.network == network);
+        let heard = share.into_iter().flat_map(|share| share.learned.iter().map(move |to| (share, *to)));
+        heard.filter(move |(_, to)| asks(to)).filter_map(|(share, to)| self.about(share, to))
+    }
+
+    /// A route that a network has heard of, and what became of it.
+    fn about(&self, share: &Share, destination: IpNet) -> Option<Learned> {
+        let table = share.policy.table?;
+        let kept = self.kept.get(&(table, destination)).map(|(ways, _)| ways);
+        let best = self.routes.best(table, destination);
+        let ways = best.or(kept)?;
+        let dammed = share.outside.contains_key(&width(destination));
+        let refused = share.policy.judge(&destination, hops(ways)).err();
+        Some(Learned {
+            destination,
+            next_hops: ways.iter().map(|way| (way.gateway, way.link.clone())).collect(),
+            refused: refused.or_else(|| dammed.then_some(Refusal::Flood(share.policy.limit))),
+            kept: best.is_none(),
+        })
     }
 }
 

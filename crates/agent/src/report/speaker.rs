@@ -7,17 +7,32 @@ use std::time::Duration;
 use anyhow::Context;
 use ipnet::IpNet;
 use serde_json::Value;
-use underlay_frr::SessionReader;
 use underlay_frr::vty::Vty;
-use underlay_runtime::report::{RouteReport, SessionReport, SpeakerReport};
+use underlay_frr::{SessionReader, peers};
+use underlay_runtime::report::{AdvertisedReport, PeerReport, RouteReport, SessionReport, SpeakerReport};
 
 /// How long FRR may think. Whoever asks us does not wait much longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Asks, and fills in who told of these routes.
-pub async fn ask(sockets: &Path, subnets: &[IpNet], routes: &mut [RouteReport]) -> SpeakerReport {
+/// What FRR is asked about.
+#[derive(Debug)]
+pub struct Concerned<'a> {
+    /// Subnets of the node: whom are they told?
+    pub subnets: &'a [IpNet],
+    /// What is advertised: whom is it told?
+    pub advertised: Vec<AdvertisedReport>,
+    /// Learned routes: who told of them?
+    pub routes: Vec<RouteReport>,
+    /// The VRF in which that was. The default one has no name.
+    pub vrf: String,
+    /// Whether everything about neighbours is asked for.
+    pub peers: bool,
+}
+
+/// Asks, and fills in what is advertised to whom and who told of routes.
+pub async fn ask(sockets: &Path, concerned: &mut Concerned<'_>) -> SpeakerReport {
     let mut report = SpeakerReport::default();
-    let asked = tokio::time::timeout(PATIENCE, fill(sockets, subnets, routes, &mut report)).await;
+    let asked = tokio::time::timeout(PATIENCE, fill(sockets, concerned, &mut report)).await;
     report.problem = match asked {
         Ok(Ok(())) => None,
         Ok(Err(fault)) => Some(format!("{fault:#}")),
@@ -28,8 +43,7 @@ pub async fn ask(sockets: &Path, subnets: &[IpNet], routes: &mut [RouteReport]) 
 
 async fn fill(
     sockets: &Path,
-    subnets: &[IpNet],
-    routes: &mut [RouteReport],
+    concerned: &mut Concerned<'_>,
     report: &mut SpeakerReport,
 ) -> anyhow::Result<()> {
     let sessions = SessionReader::new(sockets).read().await.context("sessions cannot be read")?;
@@ -39,20 +53,44 @@ async fn fill(
         state: session.state,
     };
     report.sessions = sessions.into_iter().map(session).collect();
-    let mut bgpd = Vty::connect(&sockets.join("bgpd.vty")).await.context("bgpd cannot be talked with")?;
-    for subnet in subnets {
-        report.told.insert(*subnet, told(&about(&mut bgpd, subnet).await?));
+    if concerned.peers {
+        let peers = peers::read(sockets).await.context("neighbours cannot be read")?;
+        report.peers = peers.into_iter().map(peer).collect();
     }
-    for route in routes {
-        route.from = heard(&about(&mut bgpd, &route.destination).await?);
+    let mut bgpd = Vty::connect(&sockets.join("bgpd.vty")).await.context("bgpd cannot be talked with")?;
+    for subnet in concerned.subnets {
+        report.told.insert(*subnet, told(&about(&mut bgpd, "", subnet).await?));
+    }
+    for one in &mut concerned.advertised {
+        one.to = Some(told(&about(&mut bgpd, &one.vrf, &one.prefix).await?));
+    }
+    for route in &mut concerned.routes {
+        route.from = heard(&about(&mut bgpd, &concerned.vrf, &route.destination).await?);
     }
     Ok(())
 }
 
-/// What bgpd knows of a prefix; nothing where it knows nothing.
-async fn about(bgpd: &mut Vty, prefix: &IpNet) -> anyhow::Result<Value> {
+fn peer(peer: peers::Peer) -> PeerReport {
+    PeerReport {
+        vrf: peer.vrf,
+        peer: peer.peer,
+        remote_as: peer.remote_as,
+        local_as: peer.local_as,
+        state: peer.state,
+        seconds: peer.milliseconds.map(|milliseconds| milliseconds / 1000),
+        received: peer.received,
+        sent: peer.sent,
+        bfd: peer.bfd,
+        dropped: peer.dropped,
+        last_reset: peer.last_reset,
+    }
+}
+
+/// What bgpd knows of a prefix in a VRF; nothing where it knows nothing.
+async fn about(bgpd: &mut Vty, vrf: &str, prefix: &IpNet) -> anyhow::Result<Value> {
     let family = if prefix.addr().is_ipv4() { "ipv4" } else { "ipv6" };
-    let answer = bgpd.ask(&format!("show bgp {family} unicast {prefix} json")).await?;
+    let vrf = if vrf.is_empty() { String::new() } else { format!("vrf {vrf} ") };
+    let answer = bgpd.ask(&format!("show bgp {vrf}{family} unicast {prefix} json")).await?;
     Ok(serde_json::from_str(&answer.text).unwrap_or_default())
 }
 

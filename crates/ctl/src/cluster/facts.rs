@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom, PodNetwork, Role};
 use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
-use underlay_api::route_advertisements::{AdvertisementType, NetworkSelectionType};
+use underlay_api::route_advertisements::NetworkSelectionType;
 use underlay_api::{FRRConfiguration, RouteAdvertisements};
 use underlay_runtime::report::{AgentReport, SessionReport};
 use underlay_world::select::picks;
@@ -95,6 +95,15 @@ impl Facts {
         }
     }
 
+    /// Adds learned routes that an agent told when it was asked once more.
+    pub fn add_learned(&mut self, node: &str, agent: Agent) {
+        if let (Some(Agent::Told(known)), Agent::Told(news)) = (self.agents.get_mut(node), agent) {
+            for (network, page) in news.learned {
+                known.learned.entry(network).or_default().routes.extend(page.routes);
+            }
+        }
+    }
+
     /// Subnets of a node in the default network.
     pub fn subnets(&self, node: &str) -> &[IpNet] {
         self.nodes.get(node).map_or(&[], |facts| facts.node.subnets_in(DEFAULT_NETWORK))
@@ -102,10 +111,9 @@ impl Facts {
 
     /// Advertisements that ask for the pods of the default network.
     pub fn of_default_network(&self) -> impl Iterator<Item = &RouteAdvertisements> {
-        self.advertisements.iter().filter(|object| {
+        self.of_pods().filter(|object| {
             let mut selectors = object.spec.network_selectors.iter();
-            object.spec.advertises(&AdvertisementType::PodNetwork)
-                && selectors.any(|one| one.network_selection_type == NetworkSelectionType::DefaultNetwork)
+            selectors.any(|one| one.network_selection_type == NetworkSelectionType::DefaultNetwork)
         })
     }
 
@@ -222,7 +230,8 @@ pub fn same_peer(one: &str, other: &str) -> bool {
     }
 }
 
-fn same_vrf(one: &str, other: &str) -> bool {
+/// Whether two names mean one VRF: the default one may have none.
+pub fn same_vrf(one: &str, other: &str) -> bool {
     let short = |name: &str| if name == "default" { String::new() } else { name.to_owned() };
     short(one) == short(other)
 }

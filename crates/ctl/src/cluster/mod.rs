@@ -3,6 +3,7 @@
 //! In: a kubeconfig. Out: [`Facts`], which are judged elsewhere, without asking anybody. An agent that does not answer
 //! is a fact like any other; only an API server that does not answer is an error.
 
+pub mod advertising;
 pub mod agents;
 pub mod facts;
 pub mod networks;

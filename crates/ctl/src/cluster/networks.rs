@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::{Result, bail};
 use kube::core::SelectorExt;
 use underlay_api::conditions::get;
 use underlay_api::network::Network;
@@ -10,7 +11,7 @@ use underlay_runtime::report::NetworkReport;
 use underlay_world::{Definition, Nad, Namespace, Scope};
 
 use super::facts::Facts;
-use crate::names::count;
+use crate::names::{count, some_of};
 
 /// How a network is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +72,23 @@ impl Facts {
                 .any(|name| name == word)
         };
         self.networks.iter().filter(means).collect()
+    }
+
+    /// The one network that a word means.
+    pub fn the_network(&self, word: &str) -> Result<&Definition> {
+        let found = self.networks_called(word);
+        let titles = |found: &[&Definition]| some_of(&found.iter().map(|one| title(one)).collect::<Vec<_>>());
+        match found.as_slice() {
+            [one] => Ok(one),
+            [] if self.networks.is_empty() => {
+                bail!("there is no network {word}; there is none but the default one")
+            }
+            [] => {
+                let all: Vec<&Definition> = self.networks.iter().collect();
+                bail!("there is no network {word}; there are {}", titles(&all))
+            }
+            many => bail!("{word} can mean several networks: write one of {}", titles(many)),
+        }
     }
 
     /// The definition of the network of an attachment definition.

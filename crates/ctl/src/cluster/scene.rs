@@ -7,7 +7,8 @@ use underlay_api::NetworkAttachmentDefinition;
 use underlay_api::frr::{BGPSessionStateStatus, FRRNodeStateStatus};
 use underlay_api::network::PRIMARY_NETWORK_LABEL;
 use underlay_runtime::report::{
-    AgentReport, EdgeReport, NetworkReport, PlanReport, PodReport, SessionReport, SpeakerReport,
+    AdvertisedReport, AgentReport, EdgeReport, NetworkReport, PlanReport, PodReport, SessionReport,
+    SpeakerReport,
 };
 use underlay_world::{Definition, Nad, Namespace, Node};
 
@@ -73,6 +74,59 @@ pub fn with_tenant() -> Facts {
         let plan = report(&mut facts, name).plan.as_mut().unwrap();
         let told = NetworkReport { subnets, pods: 1, ..NetworkReport::default() };
         plan.networks.insert("cluster_udn_blue".to_owned(), told);
+    }
+    facts
+}
+
+/// The same, and network blue is advertised by both nodes to the peer of its family, without overlay if so asked.
+pub fn with_advertised_tenant(no_overlay: bool) -> Facts {
+    let mut facts = with_tenant();
+    facts.advertisements.push(object(json!({
+        "metadata": { "name": "tenants", "generation": 1 },
+        "spec": {
+            "networkSelectors": [{
+                "networkSelectionType": "ClusterUserDefinedNetworks",
+                "clusterUserDefinedNetworkSelector": { "networkSelector": { "matchLabels": {
+                    "k8s.ovn.org/metadata.name": "blue",
+                } } },
+            }],
+            "nodeSelector": {}, "frrConfigurationSelector": {}, "advertisements": ["PodNetwork"],
+        },
+        "status": facts.advertisements[0].status,
+    })));
+    if no_overlay {
+        let network = facts.networks[0].network.as_mut().expect("a network");
+        let routing = Some(underlay_api::network::Routing::Unmanaged);
+        network.transport = underlay_api::network::Transport::NoOverlay(underlay_api::network::NoOverlay {
+            outbound_snat: false,
+            routing,
+        });
+    }
+    for (name, id) in [("one", 2), ("two", 3)] {
+        let subnet = format!("10.200.{id}.0/24");
+        facts.configurations.push(object(json!({
+            "metadata": {
+                "namespace": "frr", "name": format!("ovnk-generated-blue-{name}"),
+                "labels": { "k8s.ovn.org/route-advertisements": "tenants" },
+                "annotations": { "k8s.ovn.org/route-advertisements": format!("tenants/peers/{name}") },
+            },
+            "spec": {
+                "nodeSelector": { "matchLabels": { "kubernetes.io/hostname": name } },
+                "bgp": { "routers": [{ "asn": 64512, "prefixes": [subnet], "neighbors": [{
+                    "address": PEERS[0], "asn": 64513, "toAdvertise": { "allowed": { "prefixes": [subnet] } },
+                }] }] },
+            },
+        })));
+        let report = report(&mut facts, name);
+        let networks = &mut report.plan.as_mut().expect("a plan").networks;
+        networks.get_mut("cluster_udn_blue").expect("blue").advertised = true;
+        report.advertised.push(AdvertisedReport {
+            prefix: subnet.parse().expect("a prefix"),
+            vrf: String::new(),
+            network: Some("cluster_udn_blue".to_owned()),
+            by: ["tenants".to_owned()].into(),
+            to: Some([PEERS[0].to_owned()].into()),
+        });
     }
     facts
 }
@@ -179,6 +233,7 @@ fn agent(name: &str, id: u8) -> Agent {
                 })
                 .to_vec(),
             told,
+            peers: vec![],
         },
         ..AgentReport::default()
     }))

@@ -2,9 +2,11 @@
 
 use ipnet::IpNet;
 use underlay_net::names::pod_port;
+use underlay_runtime::report::AgentReport;
 
+use super::advertised::Part;
 use super::chain::{Chain, Link, agent, edges};
-use super::{advertised, tenant};
+use super::tenant;
 use crate::cluster::facts::{Facts, PodFacts};
 use crate::names::short;
 
@@ -150,20 +152,34 @@ fn outwards(facts: &Facts, node: &str, links: &mut Vec<Link>) -> String {
             edges("Kernel", report, &["host", "filter"], "routes, rules and packet filter are as planned")
         }
     });
-    let conclusion = advertised::judge(facts, node, links);
-    links.push(bridge(facts, node));
+    let part = Part::of_default(facts, node);
+    let conclusion = part.judge(links);
+    let advertised = |report: &AgentReport| Some(report.plan.as_ref()?.advertised);
+    links.push(bridge(facts, node, part.is_generated(), advertised, sends_own(facts, node)));
     conclusion
 }
 
-/// Whether the way in and out of the node is as the advertisement asks.
-fn bridge(facts: &Facts, node: &str) -> Link {
+/// Whether pods of the default network show their own addresses where they are advertised.
+fn sends_own(facts: &Facts, node: &str) -> bool {
+    let no_overlay = facts.report(node).and_then(|report| report.no_overlay);
+    !no_overlay.is_some_and(|no_overlay| no_overlay.outbound_snat)
+}
+
+/// Whether the way in and out of the node is as the advertisements ask: whether it is `generated` that the pods are told,
+/// whether they are by the agent's plan, and whether they then show their own addresses.
+pub fn bridge(
+    facts: &Facts,
+    node: &str,
+    generated: bool,
+    advertised: impl Fn(&AgentReport) -> Option<bool>,
+    sends_own: bool,
+) -> Link {
     const WHAT: &str = "Gateway";
     let Some(report) = facts.report(node) else { return Link::unknown(WHAT, "only the agent can tell") };
-    let Some(plan) = &report.plan else {
-        return Link::unknown(WHAT, format!("the agent of {node} has no plan yet"));
+    let Some(advertised) = advertised(report) else {
+        return Link::unknown(WHAT, format!("the agent of {node} has no plan for it yet"));
     };
-    let generated = advertised::is_generated(facts, node);
-    if plan.advertised != generated {
+    if advertised != generated {
         let (is, should) = if generated { ("still", "no longer") } else { ("no longer", "still") };
         let detail = format!("pods of {node} are {is} hidden behind its address, and should {should} be");
         return Link::broken(
@@ -172,10 +188,12 @@ fn bridge(facts: &Facts, node: &str) -> Link {
             "ask again in a second; if it stays so, the agent's log tells more",
         );
     }
-    let detail = if plan.advertised {
-        "pods keep their addresses on the way out, and br-ex lets the world in to them"
-    } else {
-        "pods show the node's address on the way out, and the world is not let in"
+    let detail = match (advertised, sends_own) {
+        (true, true) => "pods keep their addresses on the way out, and br-ex lets the world in to them",
+        (true, false) => {
+            "pods show the node's address on the way out, as outboundSNAT asks, and br-ex lets the world in to them"
+        }
+        (false, _) => "pods show the node's address on the way out, and the world is not let in",
     };
     edges(WHAT, report, &["northbound", "flows"], detail)
 }

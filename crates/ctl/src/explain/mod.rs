@@ -8,6 +8,7 @@ mod advertised;
 mod chain;
 mod inside;
 mod outside;
+mod routed;
 mod screen;
 mod target;
 mod tenant;
@@ -22,12 +23,14 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::ListParams;
 use kube::{Api, Client};
+use underlay_api::annotations::DEFAULT_NETWORK;
+use underlay_api::network::Network;
 use underlay_net::cidr::host;
-use underlay_runtime::report::Question;
+use underlay_runtime::report::{List, Question};
 use underlay_world::Definition;
 
 use crate::cluster::facts::{Facts, PodFacts};
-use crate::cluster::networks::title;
+use crate::cluster::networks::{network_name, title};
 use crate::cluster::{Access, agents, list, listed, patiently, read, refused};
 use crate::names::{self, some_of};
 use crate::output::Output;
@@ -85,7 +88,11 @@ async fn explain_pod(client: &Client, namespace: &str, name: &str) -> Result<Cha
 
 async fn of_pod(client: &Client, mut facts: Facts, pod: &PodFacts) -> Result<Chain> {
     if !pod.pod.node.is_empty() {
-        let question = Question { pod: Some(pod.pod.key.to_string()), ..Question::default() };
+        // Of the network of a tenant's pod: whom FRR tells of it.
+        let network = facts.primary(&pod.pod.key.namespace).and_then(network_name).map(str::to_owned);
+        let routes = network.as_ref().map(|_| List { limit: Some(0), ..List::default() });
+        let key = Some(pod.pod.key.to_string());
+        let question = Question { pod: key, network, routes, ..Question::default() };
         facts.agents = agents::ask(client, [pod.pod.node.clone()], &question).await;
     }
     Ok(inside::pod(&facts, pod))
@@ -93,26 +100,22 @@ async fn of_pod(client: &Client, mut facts: Facts, pod: &PodFacts) -> Result<Cha
 
 async fn explain_network(client: &Client, name: &str) -> Result<Chain> {
     let mut facts = read(client).await?;
+    let definition = facts.the_network(name)?.clone();
     let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
-    facts.agents = agents::ask(client, nodes, &Question::default()).await;
-    Ok(tenant::network(&facts, the_network(&facts, name)?))
-}
-
-/// The one network that a word means.
-fn the_network<'a>(facts: &'a Facts, word: &str) -> Result<&'a Definition> {
-    let found = facts.networks_called(word);
-    let titles = |found: &[&Definition]| some_of(&found.iter().map(|one| title(one)).collect::<Vec<_>>());
-    match found.as_slice() {
-        [one] => Ok(one),
-        [] if facts.networks.is_empty() => {
-            bail!("there is no network {word}; there is none but the default one")
+    facts.agents = agents::ask(client, nodes.clone(), &Question::default()).await;
+    let subnets = definition.network.as_ref().map(Network::subnets).unwrap_or_default();
+    for subnet in subnets.into_iter().filter(|_| routed::without_overlay(&definition).is_some()) {
+        let question = Question {
+            to: Some(subnet),
+            network: Some(definition.network_name()),
+            routes: Some(List::default()),
+            ..Question::default()
+        };
+        for (node, agent) in agents::ask(client, nodes.clone(), &question).await {
+            facts.add_learned(&node, agent);
         }
-        [] => {
-            let all: Vec<&Definition> = facts.networks.iter().collect();
-            bail!("there is no network {word}; there are {}", titles(&all))
-        }
-        many => bail!("{word} can mean several networks: write one of {}", titles(many)),
     }
+    Ok(tenant::network(&facts, &definition))
 }
 
 /// An address or prefix in networks of tenants. Several may have it: then one must be named.
@@ -123,7 +126,7 @@ async fn in_networks(
     titles: Vec<String>,
     network: Option<&str>,
 ) -> Result<Chain> {
-    let wanted = network.map(|word| the_network(&facts, word).map(title)).transpose()?;
+    let wanted = network.map(|word| facts.the_network(word).map(title)).transpose()?;
     if let Some(wanted) = wanted.as_ref().filter(|wanted| !titles.contains(wanted)) {
         bail!("{} is not in network {wanted}, but in {}", names::short(prefix), some_of(&titles));
     }
@@ -144,13 +147,16 @@ async fn in_networks(
     };
     let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
     facts.agents = agents::ask(client, nodes, &Question::default()).await;
-    Ok(tenant::subnet(&facts, the_network(&facts, title)?, prefix))
+    Ok(tenant::subnet(&facts, facts.the_network(title)?, prefix))
 }
 
 async fn explain_prefix(client: &Client, prefix: IpNet, network: Option<&str>) -> Result<Chain> {
     let mut facts = read(client).await?;
+    let network = network.filter(|word| *word != DEFAULT_NETWORK);
     match target::place(&facts, prefix) {
         Place::Networks(titles) => in_networks(client, facts, prefix, titles, network).await,
+        // What is in no network of a tenant's is outside for all of them.
+        _ if network.is_some() => elsewhere(client, facts, prefix, network).await,
         Place::Inside(node) => {
             if let Some(pod) = pod_at(client, &node, prefix).await? {
                 return of_pod(client, facts, &pod).await;
@@ -174,12 +180,13 @@ async fn explain_prefix(client: &Client, prefix: IpNet, network: Option<&str>) -
                 "it is reached as any machine of the nodes' network; no route of ours leads there";
             Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion))
         }
-        Place::Outside => elsewhere(client, facts, prefix).await,
+        Place::Outside => elsewhere(client, facts, prefix, None).await,
     }
 }
 
 /// Neither in a node's subnet nor a node.
-async fn elsewhere(client: &Client, mut facts: Facts, prefix: IpNet) -> Result<Chain> {
+async fn elsewhere(client: &Client, mut facts: Facts, prefix: IpNet, network: Option<&str>) -> Result<Chain> {
+    let definition = network.map(|word| facts.the_network(word).cloned()).transpose()?;
     let services = list::<Service>(client).await?.unwrap_or_default();
     if let Some(service) = target::service(&services, prefix) {
         let link =
@@ -188,10 +195,15 @@ async fn elsewhere(client: &Client, mut facts: Facts, prefix: IpNet) -> Result<C
             "pods and nodes reach it; it is an address in the cluster only, and is not advertised";
         return Ok(Chain::new(prefix.addr().to_string(), vec![link], conclusion));
     }
-    let question = Question { to: Some(prefix), ..Question::default() };
+    let network = definition.as_ref().map(Definition::network_name);
+    let question = Question { to: Some(prefix), network, ..Question::default() };
     let nodes: Vec<String> = facts.nodes.keys().cloned().collect();
     facts.agents = agents::ask(client, nodes, &question).await;
-    Ok(outside::judge(&facts, prefix))
+    let mut chain = outside::judge(&facts, prefix);
+    if let Some(definition) = &definition {
+        chain.subject = format!("{}, for pods of {}", chain.subject, title(definition));
+    }
+    Ok(chain)
 }
 
 /// The pod that has an address, if it is one address and a pod has it.

@@ -3,12 +3,15 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use underlay_api::network::{Network, NoOverlay, Transport};
 use underlay_net::NetworkNames;
 use underlay_net::names::attached_pod_port;
+use underlay_runtime::report::AgentReport;
 use underlay_world::{Definition, Nad};
 
+use super::advertised::{Part, address_of};
 use super::chain::{Chain, Link, agent, edges};
-use super::{advertised, inside};
+use super::{inside, routed};
 use crate::cluster::facts::{Facts, PodFacts};
 use crate::cluster::networks::{State, network_name, title};
 use crate::names::{count, short, some_of};
@@ -53,14 +56,11 @@ pub fn pod(facts: &Facts, pod: &PodFacts) -> Chain {
     links.extend(network.and_then(|network| carried(facts, node, network)));
     links.extend(addresses(facts, pod, network));
     links.push(port(facts, pod, attachment));
-    outwards(facts, node, &mut links);
+    let definition = attachment.and_then(|nad| facts.definition(nad));
+    let leaves = outwards(facts, node, definition, &mut links);
     let own = pod.own().map(|(_, part)| texts(part.addresses.iter().map(IpNet::addr))).unwrap_or_default();
     let who = reached_by(facts, attachment);
-    let conclusion = format!(
-        "{who} reach it at {own}; it leaves with the address of {}",
-        advertised::address_of(facts, node)
-    );
-    Chain::new(format!("pod {key}"), links, conclusion)
+    Chain::new(format!("pod {key}"), links, format!("{who} reach it at {own}; {leaves}"))
 }
 
 /// Explains a prefix in a network that is no pod's.
@@ -114,6 +114,7 @@ pub fn network(facts: &Facts, definition: &Definition) -> Chain {
         links.push(Link::good("Subnets", some_of(&parts)));
     }
     links.extend(on_nodes(facts, definition));
+    links.extend(routed::links(facts, definition));
     let carried = facts.carried(definition);
     let pods: usize = carried.values().flatten().map(|told| told.pods).sum();
     let conclusion = format!("it has {} in {}", count(pods, "pod"), count(attachments.len(), "namespace"));
@@ -273,18 +274,29 @@ fn port(facts: &Facts, pod: &PodFacts, attachment: Option<&Nad>) -> Link {
     inside::port(facts, pod, &name.unwrap_or_default(), &switch)
 }
 
-fn outwards(facts: &Facts, node: &str, links: &mut Vec<Link>) {
-    let Some(report) = facts.report(node) else {
-        return links.push(Link::unknown("Kernel", "only the agent can tell"));
+/// The way from a node's pods of a network to the world and back. Returns what follows if all of it holds.
+fn outwards(facts: &Facts, node: &str, definition: Option<&Definition>, links: &mut Vec<Link>) -> String {
+    links.push(match facts.report(node) {
+        None => Link::unknown("Kernel", "only the agent can tell"),
+        Some(report) => {
+            edges("Kernel", report, &["host", "filter"], "routes, rules and packet filter are as planned")
+        }
+    });
+    let Some(definition) = definition else {
+        return format!("it leaves with the address of {}", address_of(facts, node));
     };
-    links.push(edges(
-        "Kernel",
-        report,
-        &["host", "filter"],
-        "routes, rules and packet filter are as planned",
-    ));
-    let detail = "pods show the node's address on the way out, and nobody is let in from other networks";
-    links.push(edges("Gateway", report, &["northbound", "flows"], detail));
+    let part = Part::of_tenant(facts, node, definition);
+    let conclusion = part.judge(links);
+    let name = definition.network_name();
+    let advertised = |report: &AgentReport| Some(report.plan.as_ref()?.networks.get(&name)?.advertised);
+    let sends_own = !definition.network.as_ref().is_ok_and(snats);
+    links.push(inside::bridge(facts, node, part.is_generated(), advertised, sends_own));
+    conclusion
+}
+
+/// Whether pods of a network show their node's address to the world although it is advertised.
+fn snats(network: &Network) -> bool {
+    matches!(network.transport, Transport::NoOverlay(NoOverlay { outbound_snat: true, .. }))
 }
 
 /// Whose pods share a network.

@@ -312,6 +312,7 @@ fn learn(facts: &mut Facts, node: &str, refused: Option<&str>) {
         next_hops: vec![NextHop { gateway: "172.30.0.1".parse().unwrap(), link: "br-ex".to_owned() }],
         refused: refused.map(str::to_owned),
         from: ["172.30.0.1".to_owned()].into(),
+        kept: false,
     }];
 }
 

@@ -59,7 +59,9 @@ fn items(settled: &Settled) -> Items {
         let name = ObjectRef::namespaced("FRRConfiguration", &key.namespace, &key.name);
         let mut spec = serde_json::to_value(&object.spec).unwrap_or_default();
         hide_passwords(&mut spec);
-        put(&mut items, &name, json!({ "spec": spec }), names(why));
+        let prefixes: Vec<&String> =
+            object.spec.bgp.routers.iter().flat_map(|router| &router.prefixes).collect();
+        put(&mut items, &name, json!({ "prefixes": prefixes, "spec": spec }), names(why));
     }
     for (object, told) in &settled.networks {
         put(&mut items, object, of_network(told), vec![object.to_string()]);

@@ -1,14 +1,13 @@
 //! The default network: how its packets travel between nodes, and whether they do.
 
-use kube::ResourceExt;
 use serde::Serialize;
-use underlay_api::conditions::is_true;
-use underlay_api::route_advertisements::ACCEPTED;
 use underlay_runtime::report::AgentReport;
-use underlay_world::settings::Routing;
+use underlay_world::settings::{NoOverlay, Routing};
 
-use super::judge::Problem;
+use super::networks::Routes;
+use crate::cluster::advertising::by_verdict;
 use crate::cluster::facts::{Agent, Facts};
+use crate::problem::Problem;
 
 /// The default network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -18,6 +17,11 @@ pub struct DefaultRow {
     pub transport: &'static str,
     /// How it is, in short.
     pub state: String,
+    /// Nodes that tell BGP peers of their part.
+    pub nodes_advertised: usize,
+    /// Routes that BGP brought it, on all nodes.
+    #[serde(flatten)]
+    pub routes: Routes,
     /// Whether that is well.
     #[serde(skip)]
     pub well: bool,
@@ -25,32 +29,43 @@ pub struct DefaultRow {
 
 /// The default network, as agents tell it; nothing if none does.
 pub fn row(facts: &Facts) -> Option<DefaultRow> {
-    let Some(no_overlay) = told(facts)?.no_overlay else {
-        return Some(DefaultRow {
-            transport: "Geneve",
-            state: "in tunnels between nodes".to_owned(),
-            well: true,
-        });
+    let (transport, state, well) = match told(facts)?.no_overlay {
+        None => ("Geneve", "in tunnels between nodes".to_owned(), true),
+        Some(no_overlay) => {
+            let (state, well) = routed(facts, no_overlay);
+            ("NoOverlay", state, well)
+        }
     };
+    let plans = || facts.agents.keys().filter_map(|node| facts.report(node)?.plan.as_ref());
+    Some(DefaultRow {
+        transport,
+        state,
+        nodes_advertised: plans().filter(|plan| plan.advertised).count(),
+        routes: Routes::sum(plans().map(|plan| (plan.learned, plan.imported, plan.dammed))),
+        well,
+    })
+}
+
+/// How a default network without overlay is, and whether that is well.
+fn routed(facts: &Facts, no_overlay: NoOverlay) -> (String, bool) {
     let routing = match no_overlay.routing {
         Routing::Managed => "managed",
         Routing::Unmanaged => "unmanaged",
     };
     let snat = if no_overlay.outbound_snat { "enabled" } else { "disabled" };
-    let (accepted, others) = advertisers(facts);
+    let (accepted, others) = by_verdict(facts.of_default_network());
     let (state, well) = match (accepted.as_slice(), others.as_slice()) {
         ([], []) => ("not advertised".to_owned(), false),
         ([], others) => (format!("{} not accepted", others.join(", ")), false),
         (accepted, _) => (format!("advertised by {}", accepted.join(", ")), true),
     };
-    let state = format!("{state} (routing {routing}, outbound SNAT {snat})");
-    Some(DefaultRow { transport: "NoOverlay", state, well })
+    (format!("{state} (routing {routing}, outbound SNAT {snat})"), well)
 }
 
 /// What is wrong with it.
 pub fn problem(facts: &Facts) -> Option<Problem> {
     let no_overlay = told(facts)?.no_overlay?;
-    let (accepted, others) = advertisers(facts);
+    let (accepted, others) = by_verdict(facts.of_default_network());
     if !accepted.is_empty() {
         return None;
     }
@@ -74,15 +89,4 @@ fn told(facts: &Facts) -> Option<&AgentReport> {
         Agent::Told(report) => Some(report.as_ref()),
         _ => None,
     })
-}
-
-/// Names of its advertisements: those that are accepted, and the others.
-fn advertisers(facts: &Facts) -> (Vec<String>, Vec<String>) {
-    let accepted = |object: &underlay_api::RouteAdvertisements| {
-        object.status.as_ref().is_some_and(|status| is_true(&status.conditions, ACCEPTED))
-    };
-    let (yes, no): (Vec<_>, Vec<_>) = facts.of_default_network().partition(|object| accepted(object));
-    let names =
-        |objects: Vec<&underlay_api::RouteAdvertisements>| objects.iter().map(|one| one.name_any()).collect();
-    (names(yes), names(no))
 }

@@ -7,11 +7,14 @@ use underlay_api::conditions::{get, is_true};
 use underlay_api::frr::SUCCESS;
 use underlay_api::route_advertisements::{ACCEPTED, READY};
 use underlay_runtime::report::AgentReport;
+use underlay_world::select::picks;
 
 use super::default::{self, DefaultRow};
 use super::networks::{self, NetworkRow};
 use crate::cluster::facts::{Agent, ESTABLISHED, Facts, NodeFacts, Readiness};
 use crate::names::some_of;
+use crate::problem::Problem;
+use crate::routes::dammed;
 
 /// A cluster on one screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -62,17 +65,6 @@ pub struct AdvertisementRow {
     pub ready: String,
 }
 
-/// Something that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    /// With what.
-    pub about: String,
-    /// What.
-    pub what: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
 /// Judges.
 pub fn judge(facts: &Facts) -> Overview {
     let mut overview = Overview {
@@ -83,28 +75,26 @@ pub fn judge(facts: &Facts) -> Overview {
         problems: facts.missing.iter().map(|kind| missing(kind)).collect(),
     };
     if facts.nodes.is_empty() {
-        overview.problems.push(problem("cluster", "it has no nodes", "kubelets register them"));
+        overview.problems.push(Problem::new("cluster", "it has no nodes", "kubelets register them"));
     }
     if facts.agents.values().any(|agent| *agent == Agent::Forbidden) {
         let hint = "ask for the right to get nodes/proxy";
-        overview.problems.push(problem("agents", "you may not ask them", hint));
+        overview.problems.push(Problem::new("agents", "you may not ask them", hint));
     }
     for node in facts.nodes.values() {
         of_node(facts, node, &mut overview.problems);
     }
     overview.problems.extend(default::problem(facts));
+    let told = facts.agents.keys().filter_map(|node| facts.report(node));
+    overview.problems.extend(told.flat_map(|report| dammed(facts, report)));
     overview.problems.extend(networks::problems(facts));
     overview.problems.extend(facts.advertisements.iter().filter_map(of_advertisement));
-    overview.problems.extend(facts.of_default_network().filter_map(|object| uncovered(facts, object)));
+    overview.problems.extend(facts.of_pods().filter_map(|object| uncovered(facts, object)));
     overview
 }
 
-fn problem(about: &str, what: impl Into<String>, hint: impl Into<String>) -> Problem {
-    Problem { about: about.to_owned(), what: what.into(), hint: hint.into() }
-}
-
 fn missing(kind: &str) -> Problem {
-    problem(kind, "the API server does not know this resource", "kubectl apply -f deploy/crds")
+    Problem::new(kind, "the API server does not know this resource", "kubectl apply -f deploy/crds")
 }
 
 fn node_row(facts: &Facts, NodeFacts { node, readiness }: &NodeFacts) -> NodeRow {
@@ -130,7 +120,7 @@ fn node_row(facts: &Facts, NodeFacts { node, readiness }: &NodeFacts) -> NodeRow
 
 fn of_node(facts: &Facts, NodeFacts { node, readiness }: &NodeFacts, problems: &mut Vec<Problem>) {
     let about = format!("node {}", node.name);
-    let mut add = |what: String, hint: &str| problems.push(problem(&about, what, hint));
+    let mut add = |what: String, hint: &str| problems.push(Problem::new(&about, what, hint));
     if let Readiness::NotReady(message) = readiness {
         add(format!("is not ready: {message}"), "kubectl describe node tells more");
     }
@@ -204,26 +194,28 @@ fn of_advertisement(object: &RouteAdvertisements) -> Option<Problem> {
     let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let Some(accepted) = get(conditions, ACCEPTED) else {
         let hint = "underlay-cluster does that: is it running?";
-        return Some(problem(&about, "was not looked at yet", hint));
+        return Some(Problem::new(&about, "was not looked at yet", hint));
     };
     if !is_true(conditions, ACCEPTED) {
         let hint = "change it, or bring what it waits for";
-        return Some(problem(&about, format!("is not accepted: {}", accepted.message), hint));
+        return Some(Problem::new(&about, format!("is not accepted: {}", accepted.message), hint));
     }
     let ready = get(conditions, READY).filter(|ready| ready.status == "False")?;
     let hint = "kubectl underlay explain PREFIX tells which link is broken";
-    Some(problem(&about, format!("is not ready: {}", ready.message), hint))
+    Some(Problem::new(&about, format!("is not ready: {}", ready.message), hint))
 }
 
 /// Nodes that no FRRConfiguration covers tell nobody of their pods.
 fn uncovered(facts: &Facts, object: &RouteAdvertisements) -> Option<Problem> {
     let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    let nodes = facts.nodes.values().filter(|node| facts.sources(object, &node.node).next().is_none());
+    let meant = |node: &&NodeFacts| picks(&object.spec.node_selector, &node.node.labels).unwrap_or(false);
+    let nodes = facts.nodes.values().filter(meant);
+    let nodes = nodes.filter(|node| facts.sources(object, &node.node).next().is_none());
     let names: Vec<String> = nodes.map(|node| node.node.name.clone()).collect();
     if names.is_empty() || !is_true(conditions, ACCEPTED) {
         return None;
     }
     let about = format!("RouteAdvertisements {}", object.name_any());
     let what = format!("no FRRConfiguration that it selects is for {}", some_of(&names));
-    Some(problem(&about, what, "create one with the BGP neighbours of these nodes"))
+    Some(Problem::new(&about, what, "create one with the BGP neighbours of these nodes"))
 }

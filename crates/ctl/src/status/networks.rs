@@ -1,14 +1,14 @@
 //! Networks of tenants: a row for each, and what is wrong with them and with the namespaces that should have one.
 
 use serde::Serialize;
-use underlay_api::network::{Network, NetworkRole, PRIMARY_NETWORK_LABEL, Topology};
+use underlay_api::network::{Network, NetworkRole, PRIMARY_NETWORK_LABEL, Topology, Transport};
 use underlay_plan::cluster::networks::object;
 use underlay_world::Definition;
 
-use super::judge::Problem;
 use crate::cluster::facts::Facts;
 use crate::cluster::networks::{State, title};
 use crate::names::some_of;
+use crate::problem::Problem;
 
 /// A network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -20,6 +20,8 @@ pub struct NetworkRow {
     pub topology: String,
     /// What it is to its pods.
     pub role: String,
+    /// How its packets travel between nodes.
+    pub transport: String,
     /// Its addresses.
     pub subnets: Vec<String>,
     /// Its number.
@@ -30,6 +32,11 @@ pub struct NetworkRow {
     pub nodes_ready: usize,
     /// Nodes whose agents tell.
     pub nodes: usize,
+    /// Nodes that tell BGP peers of their part.
+    pub nodes_advertised: usize,
+    /// Routes that BGP brought it, on all nodes.
+    #[serde(flatten)]
+    pub routes: Routes,
     /// How it is, in short.
     pub state: String,
     /// Whether that is well.
@@ -37,10 +44,33 @@ pub struct NetworkRow {
     pub well: bool,
 }
 
+/// How many routes BGP brought a network, on all nodes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Routes {
+    /// Brought.
+    pub learned: usize,
+    /// In OVN.
+    pub imported: usize,
+    /// Not in OVN because the network has as many as it takes.
+    pub dammed: usize,
+}
+
+impl Routes {
+    /// Of all nodes, each with what it learned, imported and dammed.
+    pub fn sum(nodes: impl Iterator<Item = (usize, usize, usize)>) -> Self {
+        nodes.fold(Self::default(), |sum, (learned, imported, dammed)| Self {
+            learned: sum.learned + learned,
+            imported: sum.imported + imported,
+            dammed: sum.dammed + dammed,
+        })
+    }
+}
+
 /// A network as a row.
 pub fn row(facts: &Facts, definition: &Definition) -> NetworkRow {
     let network = definition.network.as_ref().ok();
     let carried = facts.carried(definition);
+    let told = || carried.values().copied().flatten();
     let ready = carried.values().filter(|told| told.is_some_and(|told| told.waiting.is_none())).count();
     let state = facts.state(definition);
     let (topology, role) = network.map(words).unwrap_or_default();
@@ -48,6 +78,7 @@ pub fn row(facts: &Facts, definition: &Definition) -> NetworkRow {
         name: title(definition),
         topology: topology.to_owned(),
         role: role.to_owned(),
+        transport: network.map(|network| transport(network).to_owned()).unwrap_or_default(),
         subnets: network
             .map(|network| network.subnets().iter().map(ToString::to_string).collect())
             .unwrap_or_default(),
@@ -55,8 +86,18 @@ pub fn row(facts: &Facts, definition: &Definition) -> NetworkRow {
         namespaces: facts.attachments_of(definition).count(),
         nodes_ready: ready,
         nodes: carried.len(),
+        nodes_advertised: told().filter(|told| told.advertised).count(),
+        routes: Routes::sum(told().map(|told| (told.learned, told.imported, told.dammed))),
         well: state.is_well(),
         state: state.short(),
+    }
+}
+
+fn transport(network: &Network) -> &'static str {
+    match network.transport {
+        Transport::Geneve => "Geneve",
+        Transport::NoOverlay(_) => "NoOverlay",
+        Transport::Evpn(_) => "EVPN",
     }
 }
 

@@ -2,23 +2,26 @@
 
 use std::fmt::Write;
 
-use owo_colors::OwoColorize;
-
 use super::judge::{AdvertisementRow, NodeRow, Overview};
-use super::networks::NetworkRow;
+use super::networks::{NetworkRow, Routes};
+use crate::problem;
 use crate::tables::{bad, good, table, verdict};
 
 /// Longest text of a column; the rest is among the problems.
 const COLUMN: usize = 60;
 
-/// How many problems one likes to read.
-const SHOWN: usize = 20;
-
 /// An overview as tables and a list of problems.
 pub fn text(overview: &Overview) -> String {
     let mut text = format!("{}\n\n", headline(overview));
     if let Some(row) = &overview.default_network {
-        let _ = writeln!(text, "default network: {}, {}\n", row.transport, verdict(row.well, &row.state));
+        let told = some_of_nodes(row.nodes_advertised, overview.nodes.len());
+        let state = verdict(row.well, &row.state);
+        let _ = writeln!(
+            text,
+            "default network: {}, {state}; advertised: {told}; routes: {}\n",
+            row.transport,
+            imported(row.routes)
+        );
     }
     let mut nodes = table(&["NODE", "READY", "ID", "SUBNETS", "AGENT", "ADVERTISED", "SESSIONS"]);
     for node in &overview.nodes {
@@ -26,8 +29,19 @@ pub fn text(overview: &Overview) -> String {
     }
     let _ = writeln!(text, "{nodes}\n");
     if !overview.networks.is_empty() {
-        let header = ["NETWORK", "TOPOLOGY", "ROLE", "SUBNETS", "ID", "NAMESPACES", "NODES", "STATE"];
-        let mut networks = table(&header);
+        let mut networks = table(&[
+            "NETWORK",
+            "TOPOLOGY",
+            "ROLE",
+            "TRANSPORT",
+            "SUBNETS",
+            "ID",
+            "NAMESPACES",
+            "NODES",
+            "ADVERTISED",
+            "ROUTES",
+            "STATE",
+        ]);
         for row in &overview.networks {
             networks.add_row(network_row(row));
         }
@@ -40,13 +54,7 @@ pub fn text(overview: &Overview) -> String {
         }
         let _ = writeln!(text, "{advertisements}\n");
     }
-    for problem in overview.problems.iter().take(SHOWN) {
-        let _ = writeln!(text, "{}: {}\n    {}", bad(&problem.about), problem.what, problem.hint.dimmed());
-    }
-    if let Some(more @ 1..) = overview.problems.len().checked_sub(SHOWN) {
-        let _ = writeln!(text, "and {more} more: --output json shows them all");
-    }
-    text
+    text + &problem::text(&overview.problems)
 }
 
 fn headline(overview: &Overview) -> String {
@@ -57,7 +65,10 @@ fn headline(overview: &Overview) -> String {
         1 => bad("1 problem"),
         many => bad(&format!("{many} problems")),
     };
-    format!("{judgement}   {nodes}")
+    let (up, all) =
+        overview.nodes.iter().fold((0, 0), |(up, all), node| (up + node.sessions_up, all + node.sessions));
+    let sessions = format!("{up} of {all} BGP sessions established");
+    if all == 0 { format!("{judgement}   {nodes}") } else { format!("{judgement}   {nodes}   {sessions}") }
 }
 
 fn node_row(node: &NodeRow) -> [String; 7] {
@@ -77,18 +88,37 @@ fn node_row(node: &NodeRow) -> [String; 7] {
     ]
 }
 
-fn network_row(row: &NetworkRow) -> [String; 8] {
+fn network_row(row: &NetworkRow) -> [String; 11] {
     let nodes = format!("{}/{}", row.nodes_ready, row.nodes);
     [
         row.name.clone(),
         row.topology.clone(),
         row.role.clone(),
+        row.transport.clone(),
         row.subnets.join(", "),
         row.id.map(|id| id.to_string()).unwrap_or_default(),
         row.namespaces.to_string(),
         if row.nodes == 0 { "-".to_owned() } else { nodes },
+        some_of_nodes(row.nodes_advertised, row.nodes),
+        imported(row.routes),
         verdict(row.well, &row.state),
     ]
+}
+
+/// Whether nodes do something.
+fn some_of_nodes(these: usize, all: usize) -> String {
+    match these {
+        0 => "no".to_owned(),
+        these if these == all => "yes".to_owned(),
+        these => bad(&format!("on {these}/{all}")),
+    }
+}
+
+/// Learned routes that are in OVN.
+fn imported(routes: Routes) -> String {
+    let Routes { learned, imported, dammed } = routes;
+    let taken = format!("{imported}/{learned}");
+    if dammed == 0 { taken } else { bad(&format!("{taken}, {dammed} dammed")) }
 }
 
 fn advertisement_row(row: &AdvertisementRow) -> [String; 3] {

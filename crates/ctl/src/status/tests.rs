@@ -3,8 +3,9 @@
 use underlay_world::settings::{NoOverlay, Routing};
 
 use super::judge::{Overview, judge};
+use super::screen;
 use crate::cluster::facts::{Agent, Facts, Readiness};
-use crate::cluster::scene::{report, session_is, well, with_tenant};
+use crate::cluster::scene::{report, session_is, well, with_advertised_tenant, with_tenant};
 
 fn problems(change: impl FnOnce(&mut Facts)) -> Vec<String> {
     let mut facts = well();
@@ -101,6 +102,43 @@ fn a_default_network_without_overlay_needs_somebody_to_advertise_it() {
     let [problem] = overview.problems.as_slice() else { panic!("{:?}", overview.problems) };
     assert_eq!(problem.about, "default network");
     assert!(problem.what.contains("nobody advertises it"), "{}", problem.what);
+}
+
+#[test]
+fn networks_say_how_they_travel_who_tells_of_them_and_what_they_learned() {
+    let mut facts = with_advertised_tenant(true);
+    for (node, dammed) in [("one", 0), ("two", 3)] {
+        let plan = report(&mut facts, node).plan.as_mut().unwrap();
+        let blue = plan.networks.get_mut("cluster_udn_blue").unwrap();
+        (blue.learned, blue.imported, blue.dammed) = (8, 5, dammed);
+        (plan.learned, plan.imported) = (2, 1);
+    }
+    let overview = judge(&facts);
+    let blue = &overview.networks[0];
+    assert_eq!((blue.transport.as_str(), blue.nodes_advertised), ("NoOverlay", 2));
+    assert_eq!((blue.routes.learned, blue.routes.imported, blue.routes.dammed), (16, 10, 3));
+    let row = overview.default_network.as_ref().unwrap();
+    assert_eq!((row.nodes_advertised, row.routes.learned, row.routes.imported), (2, 4, 2));
+    let [problem] = overview.problems.as_slice() else { panic!("{:?}", overview.problems) };
+    assert_eq!(
+        format!("{}: {}", problem.about, problem.what),
+        "node two: network cudn/blue has 5 learned routes, as many as it takes: 3 are left out"
+    );
+    let text = screen::text(&overview);
+    for part in
+        ["NoOverlay", "10/16, 3 dammed", "4 of 4 BGP sessions established", "advertised: yes; routes: 2/4"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn a_small_cluster_is_one_screen() {
+    let mut overview = judge(&with_advertised_tenant(false));
+    overview.nodes = vec![overview.nodes[0].clone(); 3];
+    overview.networks = vec![overview.networks[0].clone(); 5];
+    let lines = screen::text(&overview).lines().count();
+    assert!(lines <= 24, "{lines} lines");
 }
 
 #[test]

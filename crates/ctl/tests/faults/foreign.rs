@@ -31,9 +31,9 @@ vtysh -c 'configure terminal' -c 'ip prefix-list theirs seq 5 permit 192.0.2.0/2
 const LOOK: &str = "\
 ovn-nbctl list Logical_Switch theirs; ovn-nbctl list Logical_Switch_Port their-port | grep -v ^up
 ovn-nbctl find Logical_Router_Static_Route 'ip_prefix=\"192.0.2.0/24\"'
-ovn-nbctl find NAT 'external_ip=172.30.0.77'; ovn-nbctl list ACL
+ovn-nbctl find NAT 'external_ip=172.30.0.77'; ovn-nbctl find ACL 'priority=1'
 ovn-nbctl lr-route-list GR_worker1 | grep 192.0.2.0; ovn-nbctl lr-nat-list GR_worker1 | grep .77
-ovn-nbctl acl-list worker1
+ovn-nbctl acl-list worker1 | grep 192.0.2.9
 ovs-vsctl --columns=_uuid,name,type,external_ids list Interface their-port
 ovs-vsctl --columns=_uuid,name,interfaces list Port their-port; ovs-vsctl port-to-br their-port
 ovs-ofctl --no-stats dump-flows br-ex cookie=0x7/-1

@@ -30,13 +30,16 @@ pub fn changes_nothing(lab: &LabUnderTest) {
         let refusal = patch(lab, field, &value).expect_err("an invalid change");
         assert!(refusal.contains(message), "{field}: {refusal}");
     }
-    for (field, valid, invalid, message) in [
-        ("targetVRF", Value::Null, json!("nosuch"), "no VRF matching the RouteAdvertisements target VRF"),
-        ("advertisements", json!(["PodNetwork"]), json!(["EgressIP"]), "advertising EgressIP requires"),
+    for (invalid, message) in [
+        (json!({ "targetVRF": "nosuch" }), "no VRF matching the RouteAdvertisements target VRF"),
+        (
+            json!({ "targetVRF": "auto", "advertisements": ["PodNetwork", "EgressIP"] }),
+            "advertising EgressIP not supported with TargetVRF set to 'auto'",
+        ),
     ] {
-        patch(lab, field, &invalid).expect("a change that is valid by itself");
+        patch_all(lab, &invalid).expect("a change that is valid by itself");
         wait_for_condition(lab, "False", message);
-        patch(lab, field, &valid).expect("a change");
+        patch_all(lab, &json!({ "targetVRF": null, "advertisements": ["PodNetwork"] })).expect("a change");
         wait_for_condition(lab, "True", "");
     }
     let routes = routes.stop(lab);
@@ -46,7 +49,11 @@ pub fn changes_nothing(lab: &LabUnderTest) {
 }
 
 fn patch(lab: &LabUnderTest, field: &str, value: &Value) -> Result<String, String> {
-    let patch = json!({ "spec": { field: value } }).to_string();
+    patch_all(lab, &json!({ field: value }))
+}
+
+fn patch_all(lab: &LabUnderTest, fields: &Value) -> Result<String, String> {
+    let patch = json!({ "spec": fields }).to_string();
     lab.kubectl(&["patch", "routeadvertisements", "default", "--type=merge", "--patch", &patch]).result()
 }
 

@@ -15,7 +15,7 @@ const AFTERMATH: Duration = Duration::from_millis(1500);
 
 /// Our own daemons, the API server, and bgpd, whose peers and kernel keep its routes until it is back.
 pub fn nobody_notices(lab: &LabUnderTest) {
-    let (before, ready) = (Snapshot::of(lab, "worker1"), ready_since(lab));
+    let (before, ready) = (Snapshot::at_rest(lab, "worker1"), ready_since(lab));
     let lossless = |machine: &str, daemon: &str, settled: &dyn Fn()| {
         let gaps = under_traffic(lab, machine, daemon, settled);
         wait_until_as_before(&before, || Snapshot::of(lab, "worker1"));
@@ -45,7 +45,7 @@ fn ready_since(lab: &LabUnderTest) -> String {
 
 /// The switch and OVN's daemons.
 pub fn all_else_recovers(lab: &LabUnderTest) {
-    let before = Snapshot::of(lab, "worker1");
+    let before = Snapshot::at_rest(lab, "worker1");
     for daemon in ["ovn-controller", "ovn-nb", "ovn-sb", "ovn-northd", "ovsdb-server", "ovs-vswitchd"] {
         let gaps = under_traffic(lab, "worker1", daemon, &|| {});
         let longest = gaps.iter().map(|gap| gap.longest).max().unwrap_or_default();

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use underlay_testkit::LabUnderTest;
+use underlay_testkit::{LabUnderTest, wait_for};
 
+use crate::cluster::PATIENCE;
 use crate::node::sh;
 
 /// Northbound database with the identities of all rows: a row that was made anew is another one. What OVN's own daemons
@@ -55,6 +56,17 @@ impl Snapshot {
         let parts = [("northbound", NORTHBOUND), ("switch", SWITCH), ("kernel", KERNEL)];
         let parts = parts.into_iter().chain([("filter", FILTER), ("frr", SPEAKER)]);
         Self::look(lab, node, &parts.collect::<Vec<_>>())
+    }
+
+    /// Looks until nothing changes any more: what was done a moment ago may still have consequences.
+    pub fn at_rest(lab: &LabUnderTest, node: &str) -> Self {
+        wait_for("the node to come to rest", PATIENCE, || {
+            let first = Self::of(lab, node);
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            let second = Self::of(lab, node);
+            let changes = second.since(&first);
+            if changes.is_empty() { Ok(second) } else { Err(changes.join("\n")) }
+        })
     }
 
     /// The same with rows of databases that may be others, as long as they say the same.

@@ -5,6 +5,7 @@
 #[path = "../first_route/cluster.rs"]
 mod cluster;
 
+mod desk;
 mod place;
 mod wire;
 
@@ -15,34 +16,47 @@ use underlay_testkit::turn;
 
 #[test]
 fn a_router_per_rack() {
-    prove("tor-per-rack", |place| {
-        place.kubectl(&["label", "node", "control", "worker1", "rack=one"]);
-        place.kubectl(&["label", "node", "worker2", "rack=two"]);
-    });
+    prove(
+        "tor-per-rack",
+        |place| {
+            place.kubectl(&["label", "node", "control", "worker1", "rack=one"]);
+            place.kubectl(&["label", "node", "worker2", "rack=two"]);
+        },
+        |_| {},
+    );
 }
 
 #[test]
 fn a_route_reflector() {
-    prove("route-reflector", |_| {});
+    prove("route-reflector", |_| {}, |_| {});
 }
 
 #[test]
 fn ibgp_between_nodes_and_ebgp_to_the_world() {
-    prove("ibgp-and-ebgp", |_| {});
+    prove("ibgp-and-ebgp", |_| {}, |_| {});
 }
 
 #[test]
 fn both_families() {
-    prove("dual-stack", |_| {});
+    prove(
+        "dual-stack",
+        |_| {},
+        |place| {
+            carry_out("routes are told as they are", || desk::routes(place));
+            carry_out("sessions are told as they are", || desk::sessions(place));
+            carry_out("the status is told on one screen", || desk::status(place));
+            carry_out("pods and networks are explained", || desk::explanations(place));
+        },
+    );
 }
 
 #[test]
 fn sessions_without_addresses() {
-    prove("unnumbered", |_| {});
+    prove("unnumbered", |_| {}, |_| {});
 }
 
-/// Brings a topology up, and proves that everybody outside and inside reaches everybody as said.
-fn prove(example: &str, prepare: impl FnOnce(&Place)) {
+/// Brings a topology up, proves that everybody outside and inside reaches everybody as said, and then does more.
+fn prove(example: &str, prepare: impl FnOnce(&Place), more: impl FnOnce(&Place)) {
     let _turn = turn();
     let place = Place::up(example);
     prepare(&place);
@@ -60,6 +74,7 @@ fn prove(example: &str, prepare: impl FnOnce(&Place)) {
         wire::between_nodes(&place, "blue", wire::Travel::Tunnel);
         wire::between_nodes(&place, "green", wire::Travel::AsTheyAre);
     });
+    more(&place);
 }
 
 /// Without anybody who speaks BGP outside, pods reach each other all the same, and the world with their node's address.

@@ -19,9 +19,16 @@ const SETTINGS: &str = "/etc/underlay/underlay.conf";
 /// Where the nodes' BGP peers are written down.
 const SPEAKER_NAMESPACE: &str = "frr-k8s-system";
 
-/// The definitions of the resources, as the API server takes them.
+/// The definitions of the resources, as the API server takes them, and the speakers' namespace. The manager makes that
+/// namespace itself where it sees to a mesh, so that it must be there before the manager is.
 pub(super) fn definitions(admin: &str) -> Step {
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": underlay_api::crds::all() });
+    let mut items: Vec<Value> =
+        underlay_api::crds::all().iter().map(|definition| json!(definition)).collect();
+    items.push(json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SPEAKER_NAMESPACE },
+    }));
+    items.extend(may_read_passwords());
+    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
     Step::Feed {
         argv: words(&format!("kubectl --kubeconfig {admin} create --validate=false -f -")),
         input: list.to_string(),
@@ -32,20 +39,19 @@ pub(super) fn definitions(admin: &str) -> Step {
 pub(super) fn peers(topology: &Topology, admin: &str) -> Vec<Step> {
     let kubectl = format!("kubectl --kubeconfig {admin}");
     let definition = "crd/frrconfigurations.frrk8s.metallb.io";
-    let namespace = json!({
-        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": SPEAKER_NAMESPACE },
-    });
-    let mut items = vec![namespace];
-    items.extend(may_read_passwords());
-    items.extend(configurations(topology));
+    let wait =
+        Step::Run(words(&format!("{kubectl} wait --timeout=60s {definition} --for=condition=Established")));
+    let items = configurations(topology);
+    if items.is_empty() {
+        // kubectl takes a list without items for a mistake.
+        return vec![wait];
+    }
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
-    vec![
-        Step::Run(words(&format!("{kubectl} wait --timeout=60s {definition} --for=condition=Established"))),
-        Step::Feed {
-            argv: words(&format!("{kubectl} create --validate=false -f -")),
-            input: list.to_string(),
-        },
-    ]
+    let create = Step::Feed {
+        argv: words(&format!("{kubectl} create --validate=false -f -")),
+        input: list.to_string(),
+    };
+    vec![wait, create]
 }
 
 /// The agents' right to read the secrets beside the configurations that name them, and no others.

@@ -80,7 +80,7 @@ impl<'de> Visitor<'de> for SetVisitor {
 }
 
 fn single(atom: Atom) -> AtomSet {
-    AtomSet(vec![atom])
+    AtomSet(vec![atom].into())
 }
 
 /// The elements between the brackets of a set.

@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use super::{AtomMap, AtomSet, Datum};
+use super::{Atom, AtomMap, AtomSet, Datum};
 
 impl Datum {
     /// What turns this value into the other one. `composite` says whether the column can hold more than one value.
@@ -16,10 +16,11 @@ impl Datum {
     pub fn difference(&self, other: &Self, composite: bool) -> Self {
         match (self, other) {
             (Self::Set(one), Self::Set(other)) if composite => {
-                Self::Set(AtomSet(toggled(&one.0, &other.0, Ord::cmp)))
+                Self::Set(AtomSet(toggled(one.as_slice(), other.as_slice(), Ord::cmp).into()))
             }
             (Self::Map(one), Self::Map(other)) if composite => {
-                Self::Map(AtomMap(toggled(&one.0, &other.0, |one, other| one.0.cmp(&other.0))))
+                let by_key = |one: &(Atom, Atom), other: &(Atom, Atom)| one.0.cmp(&other.0);
+                Self::Map(AtomMap(toggled(one.as_slice(), other.as_slice(), by_key).into()))
             }
             _ => other.clone(),
         }
@@ -32,38 +33,37 @@ impl Datum {
     }
 }
 
-/// What is in only one of the two, in order; of entries with the same key and another value the second's.
-fn toggled<T: Clone + PartialEq>(
-    mut one: &[T],
-    mut other: &[T],
-    order: impl Fn(&T, &T) -> Ordering,
-) -> Vec<T> {
+/// What is in only one of the two, in order; of entries with the same key and another value the second's. The first may
+/// be very large and the second small: between two entries of the second, the first is taken over as it is.
+fn toggled<T: Clone + PartialEq>(mut one: &[T], other: &[T], order: impl Fn(&T, &T) -> Ordering) -> Vec<T> {
     let mut result = Vec::with_capacity(one.len() + other.len());
-    while let (Some((first, rest_of_one)), Some((second, rest_of_other))) =
-        (one.split_first(), other.split_first())
-    {
-        match order(first, second) {
-            Ordering::Less => {
-                result.push(first.clone());
-                one = rest_of_one;
-            }
-            Ordering::Greater => {
-                result.push(second.clone());
-                other = rest_of_other;
-            }
-            Ordering::Equal => {
+    for second in other {
+        let (smaller, rest) = one.split_at(smaller_than(one, |first| order(first, second)));
+        result.extend_from_slice(smaller);
+        one = rest;
+        match one.split_first() {
+            Some((first, rest)) if order(first, second).is_eq() => {
                 if first != second {
                     result.push(second.clone());
                 }
-                one = rest_of_one;
-                other = rest_of_other;
+                one = rest;
             }
+            _ => result.push(second.clone()),
         }
     }
     result.extend_from_slice(one);
-    result.extend_from_slice(other);
-    result.shrink_to_fit();
     result
+}
+
+/// How many entries come first. Looked for in steps that grow: it is often none, and sometimes nearly all.
+fn smaller_than<T>(entries: &[T], order: impl Fn(&T) -> Ordering) -> usize {
+    let mut step = 1;
+    while entries.get(step - 1).is_some_and(|entry| order(entry).is_lt()) {
+        step *= 2;
+    }
+    let known = step / 2;
+    let end = entries.len().min(step);
+    known + entries[known..end].partition_point(|entry| order(entry).is_lt())
 }
 
 #[cfg(test)]
@@ -71,7 +71,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::datum::Atom;
     use crate::datum::tests::{any_datum, any_type};
     use crate::schema::ColumnType;
 

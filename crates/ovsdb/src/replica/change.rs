@@ -20,6 +20,14 @@ impl Change {
     fn is_nothing(&self) -> bool {
         self.before == self.after
     }
+
+    /// How many values the row has, before and after.
+    fn values(&self) -> usize {
+        let of = |record: &Option<Record>| {
+            record.as_ref().map_or(0, |record| record.iter().map(|(_, datum)| datum.len()).sum::<usize>())
+        };
+        of(&self.before) + of(&self.after)
+    }
 }
 
 /// The rows that changed, each with the sum of what happened to it.
@@ -33,6 +41,11 @@ impl ChangeSet {
     /// How many rows changed.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// How many values these rows have, before and after.
+    pub(crate) fn values(&self) -> usize {
+        self.tables.values().flat_map(BTreeMap::values).map(Change::values).sum()
     }
 
     /// Whether nothing changed.

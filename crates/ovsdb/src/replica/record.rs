@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::datum::Datum;
 use crate::row::{ColumnValue, RowError};
-use crate::schema::Name;
+use crate::schema::{ColumnType, Name};
 use crate::selection::Layout;
 use crate::uuid::Uuid;
 
@@ -21,26 +21,35 @@ struct Inner {
 }
 
 impl Record {
-    /// A row whose unnamed columns hold their defaults. Cells go by position in the layout.
-    pub(crate) fn new(uuid: Uuid, layout: Arc<Layout>, cells: Vec<(usize, Datum)>) -> Self {
+    /// A row whose unnamed columns hold their defaults. Cells go by position in the layout. What it has in common with
+    /// the row that it is `like` it shares with it.
+    pub(crate) fn new(
+        uuid: Uuid,
+        layout: Arc<Layout>,
+        cells: Vec<(usize, Datum)>,
+        like: Option<&Self>,
+    ) -> Self {
         let mut values: Box<[Datum]> = layout.columns.iter().map(|(_, ty)| ty.default_datum()).collect();
         for (column, datum) in cells {
             if let Some(value) = values.get_mut(column) {
                 *value = datum;
             }
         }
+        for (value, like) in values.iter_mut().zip(like.into_iter().flat_map(|like| &like.0.values)) {
+            value.share_with(like);
+        }
         Self(Arc::new(Inner { uuid, layout, values }))
     }
 
     /// This row with differences put onto some of its columns.
-    pub(crate) fn modified(&self, cells: Vec<(usize, Datum)>) -> Self {
-        let mut values = self.0.values.clone();
-        for (column, difference) in cells {
-            if let (Some(value), Some((_, ty))) = (values.get_mut(column), self.0.layout.columns.get(column))
-            {
-                *value = value.apply(&difference, ty.is_composite());
-            }
-        }
+    pub(crate) fn modified(&self, cells: &[(usize, Datum)]) -> Self {
+        let columns = self.0.values.iter().zip(&self.0.layout.columns).enumerate();
+        // A column may be very large: one that changes is not copied first.
+        let value = |(at, (value, (_, ty))): (usize, (&Datum, &(Name, ColumnType)))| {
+            let difference = cells.iter().find(|(column, _)| *column == at);
+            difference.map_or_else(|| value.clone(), |(_, told)| value.apply(told, ty.is_composite()))
+        };
+        let values = columns.map(value).collect();
         Self(Arc::new(Inner { uuid: self.0.uuid, layout: Arc::clone(&self.0.layout), values }))
     }
 

@@ -28,9 +28,10 @@ impl Table {
     /// The rows of a dump, without indexes.
     pub(super) fn load(layout: Arc<Layout>, rows: Vec<(Uuid, RowUpdate)>) -> Result<Self, Inconsistent> {
         let mut table = Self::new(layout);
-        let mut records = Vec::with_capacity(rows.len());
+        let mut records: Vec<(Uuid, Record)> = Vec::with_capacity(rows.len());
         for (uuid, update) in rows {
-            if let Some(record) = table.updated(uuid, update)? {
+            let like = records.last().map(|(_, record)| record);
+            if let Some(record) = table.updated(uuid, update, like)? {
                 records.push((uuid, record));
             }
         }
@@ -118,17 +119,26 @@ impl Table {
         }
     }
 
-    /// What a row becomes by an update; none when it goes.
-    pub(super) fn updated(&self, uuid: Uuid, update: RowUpdate) -> Result<Option<Record>, Inconsistent> {
+    /// Any row that a new one may be like: those of a table often have much in common.
+    pub(super) fn neighbour(&self, uuid: Uuid) -> Option<&Record> {
+        self.rows.iter_from(&uuid).next().map(|(_, record)| record)
+    }
+
+    /// What a row becomes by an update; none when it goes. What a new one has in common with the one that it may be
+    /// `like` is there once.
+    pub(super) fn updated(
+        &self,
+        uuid: Uuid,
+        update: RowUpdate,
+        like: Option<&Record>,
+    ) -> Result<Option<Record>, Inconsistent> {
         let known = self.rows.get(&uuid);
+        let new = |cells| Record::new(uuid, Arc::clone(&self.layout), cells, like);
         let wrong =
             |change| Inconsistent { table: self.layout.table.clone(), uuid, change, known: known.is_some() };
         match (update, known) {
-            (RowUpdate::Insert(cells), None) => Ok(Some(Record::new(uuid, Arc::clone(&self.layout), cells))),
-            (RowUpdate::Replace(cells), Some(_)) => {
-                Ok(Some(Record::new(uuid, Arc::clone(&self.layout), cells)))
-            }
-            (RowUpdate::Modify(cells), Some(record)) => Ok(Some(record.modified(cells))),
+            (RowUpdate::Insert(cells), None) | (RowUpdate::Replace(cells), Some(_)) => Ok(Some(new(cells))),
+            (RowUpdate::Modify(cells), Some(record)) => Ok(Some(record.modified(&cells))),
             (RowUpdate::Delete, Some(_)) => Ok(None),
             (RowUpdate::Insert(_), Some(_)) => Err(wrong("insert")),
             (RowUpdate::Replace(_) | RowUpdate::Modify(_), None) => Err(wrong("modify")),

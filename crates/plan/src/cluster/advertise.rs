@@ -29,7 +29,7 @@ use claims::Claims;
 use egress::egress_prefixes;
 use existing::Existing;
 use networks::Networks;
-pub(super) use networks::labels_of;
+pub use networks::labels_of;
 
 /// Label of generated configurations; the value is the name of the RouteAdvertisements.
 pub const LABEL: &str = GeneratedFrom::KEY;

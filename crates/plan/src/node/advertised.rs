@@ -12,6 +12,8 @@ use underlay_api::frr::{AllowMode, Neighbor, Router};
 use underlay_world::select::picks;
 use underlay_world::{Node, World};
 
+use super::site::Site;
+
 /// Label of generated configurations; the value is the advertisement's name.
 pub const GENERATED_LABEL: &str = "k8s.ovn.org/route-advertisements";
 
@@ -40,6 +42,39 @@ impl Told {
         let told = asked.flat_map(|(_, told)| told).filter(|(prefix, _)| *prefix == subnet);
         told.map(|(_, vrf)| vrf.clone()).collect()
     }
+
+    /// Everything that is told, each with the network that it is of.
+    pub fn parts(&self, sites: &[&Site<'_>]) -> Vec<Originated> {
+        let mut all: BTreeMap<(IpNet, String, Option<String>), BTreeSet<String>> = BTreeMap::new();
+        for (advertisement, told) in &self.0 {
+            for (prefix, vrf) in told {
+                let network = sites.iter().find(|site| is_of(site, *prefix, advertisement));
+                let key = (*prefix, vrf.clone(), network.map(|site| site.network.name.clone()));
+                all.entry(key).or_default().insert(advertisement.clone());
+            }
+        }
+        let part = |((prefix, vrf, network), by)| Originated { prefix, vrf, network, by };
+        all.into_iter().map(part).collect()
+    }
+}
+
+/// A prefix that the node tells its BGP peers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Originated {
+    /// What it tells.
+    pub prefix: IpNet,
+    /// In which VRF. The default one has no name.
+    pub vrf: String,
+    /// The network whose part on this node it is; nothing for what is no network's part, like an egress IP.
+    pub network: Option<String>,
+    /// The advertisements that ask for it.
+    pub by: BTreeSet<String>,
+}
+
+/// Whether a prefix is a part of the network that an advertisement can have asked for.
+fn is_of(site: &Site<'_>, prefix: IpNet, advertisement: &str) -> bool {
+    let asked = site.network.advertisers.as_ref().is_none_or(|all| all.contains(advertisement));
+    asked && site.families.iter().any(|side| side.subnet.trunc() == prefix)
 }
 
 fn originated(configuration: &FRRConfiguration) -> impl Iterator<Item = (IpNet, String)> {

@@ -13,7 +13,7 @@ pub mod frr;
 mod host;
 pub mod imports;
 pub mod isolation;
-mod mesh;
+pub mod mesh;
 mod nat;
 pub mod network;
 pub mod networks;
@@ -36,7 +36,7 @@ use underlay_desired::switch::Switch;
 use underlay_world::{Local, Node, Settings, World};
 
 use addresses::Placed;
-use advertised::Told;
+use advertised::{Originated, Told};
 use imports::{Policy, Ranges};
 use network::Network;
 use networks::{Carried, Others};
@@ -76,6 +76,8 @@ pub struct Zone {
     pub pods: Placed,
     /// Whether its pods are told to BGP peers.
     pub advertised: bool,
+    /// What BGP peers are told.
+    pub originated: Vec<Originated>,
     /// Which of the routes that BGP brought its networks take.
     pub imports: Vec<Policy>,
     /// The node's part of user-defined networks that are on it, by name.
@@ -107,7 +109,7 @@ pub fn plan_without(
     let find = |network| Site::find(name, network, world, settings, local, &told);
     match find(&default) {
         Ok(site) => {
-            let zone = zone(&site, Others::find(&networks, find), without);
+            let zone = zone(&site, Others::find(&networks, find), &told, without);
             NodePlan { annotations, speaker, zone: Some(zone), waiting: None }
         }
         Err(waiting) => NodePlan { annotations, speaker, zone: None, waiting: Some(waiting) },
@@ -121,7 +123,7 @@ fn speaker(node: &Node, world: &World) -> frr::Merged {
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
-fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone {
+fn zone(site: &Site<'_>, others: Others<'_>, told: &Told, without: &BTreeSet<String>) -> Zone {
     let placed = addresses::place(site, &others);
     let egress = egress::select(site.world);
     let (mut northbound, mut southbound) = (Rows::default(), Rows::default());
@@ -139,12 +141,10 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         host::plan_switch(site, &mut switch);
         host::plan(site, &mut host);
     }
-    let announced = std::iter::once(site)
-        .chain(others.sites.values())
-        .flat_map(|site| egress::announced(site, &placed, &egress))
-        .collect();
-    let told = std::iter::once(site).chain(others.sites.values()).filter(|site| site.advertised());
-    let ranges = Arc::new(Ranges::of(told.map(|site| site.network)));
+    let all: Vec<&Site<'_>> = std::iter::once(site).chain(others.sites.values()).collect();
+    let announced = all.iter().flat_map(|site| egress::announced(site, &placed, &egress)).collect();
+    let advertised = all.iter().filter(|site| site.advertised());
+    let ranges = Arc::new(Ranges::of(advertised.map(|site| site.network)));
     let imports = wanted.iter().map(|site| Policy::of(site, &ranges)).collect();
     isolation::plan(site, &placed, &mut northbound);
     apart::plan(site, &others, without, &mut northbound);
@@ -162,6 +162,7 @@ fn zone(site: &Site<'_>, others: Others<'_>, without: &BTreeSet<String>) -> Zone
         filter: host::plan_filter(site, &others),
         pods: placed,
         advertised: site.advertised(),
+        originated: told.parts(&all),
         imports,
         carried: others.carried(),
         waiting: others.waiting,

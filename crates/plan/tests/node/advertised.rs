@@ -90,6 +90,23 @@ fn of_two_networks_with_the_same_addresses_only_the_one_that_was_asked_for_is_to
 }
 
 #[test]
+fn what_peers_are_told_is_of_the_network_that_was_asked_for() {
+    let mut world = blue_advertised();
+    let blue = world.frr_configurations[&Key::new("frr", "ovnk-generated-1")].clone();
+    advertise_by(&mut world, "other", "one", "192.0.2.9/32");
+    world.frr_configurations.insert(Key::new("frr", "ovnk-generated-2"), blue);
+    let told = zone(&world, &local_with_patches()).originated;
+    let told: Vec<(String, &str, Option<&str>, usize)> = told
+        .iter()
+        .map(|one| (one.prefix.to_string(), one.vrf.as_str(), one.network.as_deref(), one.by.len()))
+        .collect();
+    assert_eq!(
+        told,
+        [(SUBNET.to_owned(), "", Some("blue_net"), 1), ("192.0.2.9/32".to_owned(), "", None, 1)]
+    );
+}
+
+#[test]
 fn what_nobody_is_told_of_is_not_advertised() {
     let mut world = blue_advertised();
     let key = Key::new("frr", "ovnk-generated-1");

@@ -74,7 +74,7 @@ fn the_widest_routes_stay_when_there_are_too_many() {
     );
     let count = shares.counts()["default"];
     assert_eq!((count.learned, count.imported, count.dammed), (3, 2, 1));
-    let refused = shares.learned("default", |_| true).into_iter().filter_map(|route| route.refused);
+    let refused = shares.learned("default", |_| true).filter_map(|route| route.refused);
     assert_eq!(refused.collect::<Vec<_>>(), [Refusal::Flood(2)]);
 
     shares.look(BgpTable::new(vec![all[0].clone(), all[1].clone()]), false, Instant::now());
@@ -91,6 +91,8 @@ fn lost_routes_are_kept_for_a_moment_while_bgpd_settles() {
     assert_eq!(taken(&mut shares), [] as [&str; 0]);
     shares.look(BgpTable::new([route("10.1.0.0/16", &["192.0.2.9"])]), true, start);
     assert_eq!(taken(&mut shares), ["10.1.0.0/16 -> 192.0.2.9"], "this one is back");
+    let kept: Vec<bool> = shares.learned("default", |_| true).map(|route| route.kept).collect();
+    assert_eq!(kept, [false, true], "and who asks is told so");
     let end = shares.deadline().unwrap();
     shares.give_up(end);
     assert_eq!(taken(&mut shares), ["10.2.0.0/16 -> "], "that one is not coming back");

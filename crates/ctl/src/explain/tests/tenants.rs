@@ -1,11 +1,15 @@
 //! Networks of tenants: pods on them, addresses that several have, and networks as a whole.
 
+use underlay_runtime::report::{LearnedReport, RouteReport};
+
 use super::super::chain::Verdict;
 use super::super::target::{Place, owners, place};
-use super::super::{inside, tenant, the_network};
+use super::super::{inside, tenant};
 use super::verdicts;
 use crate::cluster::facts::{Facts, PodFacts};
-use crate::cluster::scene::{pod, report, tenant_pod, tenant_pod_report, with_tenant};
+use crate::cluster::scene::{
+    pod, report, tenant_pod, tenant_pod_report, with_advertised_tenant, with_tenant,
+};
 
 /// A tenant's pod on a node whose agent tells of it.
 fn tenants_scene() -> (Facts, PodFacts) {
@@ -41,6 +45,7 @@ fn a_tenants_pod_is_followed_on_its_own_network() {
             ("Default network", Verdict::Note),
             good("OVN port"),
             good("Kernel"),
+            ("Advertisement", Verdict::Note),
             good("Gateway"),
         ]
     );
@@ -53,7 +58,7 @@ fn a_tenants_pod_is_followed_on_its_own_network() {
     assert!(details.contains(&"10.244.2.7, for probes of its node only"), "{details:?}");
     assert_eq!(
         chain.conclusion,
-        "pods of sea reach it at 10.200.2.4; it leaves with the address of node one (172.30.0.12)"
+        "pods of sea reach it at 10.200.2.4; it is not advertised: it leaves with the address of node one (172.30.0.12)"
     );
 }
 
@@ -138,9 +143,9 @@ fn addresses_of_tenants_are_found_in_their_networks() {
 fn a_network_is_explained_by_name() {
     let (mut facts, _) = tenants_scene();
     for word in ["cudn/blue", "blue", "cluster_udn_blue"] {
-        assert_eq!(the_network(&facts, word).expect(word).key.name, "blue");
+        assert_eq!(facts.the_network(word).expect(word).key.name, "blue");
     }
-    let error = the_network(&facts, "cudn/green").expect_err("no such").to_string();
+    let error = facts.the_network("cudn/green").expect_err("no such").to_string();
     assert_eq!(error, "there is no network cudn/green; there are cudn/blue");
     let chain = tenant::network(&facts, &facts.networks[0]);
     assert_eq!(chain.first_broken(), None, "{chain:?}");
@@ -151,4 +156,108 @@ fn a_network_is_explained_by_name() {
     networks.get_mut("cluster_udn_blue").unwrap().waiting = Some("a subnet".to_owned());
     let chain = tenant::network(&facts, &facts.networks[0]);
     assert_eq!(chain.first_broken().unwrap().detail, "two waits for a subnet");
+}
+
+fn advertised_scene() -> (Facts, PodFacts) {
+    let mut facts = with_advertised_tenant(false);
+    report(&mut facts, "one").pod = Some(tenant_pod_report());
+    (facts, tenant_pod())
+}
+
+#[test]
+fn a_tenants_pod_that_is_advertised_is_followed_to_the_peers() {
+    let (facts, pod) = advertised_scene();
+    let chain = inside::pod(&facts, &pod);
+    assert_eq!(chain.first_broken(), None, "{chain:?}");
+    let after = ["Advertisement", "FRRConfiguration", "FRR", "BGP session", "Peer", "Gateway"];
+    let links = verdicts(&chain);
+    assert_eq!(links[links.len() - after.len()..], after.map(|what| (what, Verdict::Good)));
+    let details: Vec<&str> = chain.links.iter().map(|link| link.detail.as_str()).collect();
+    for detail in [
+        "RouteAdvertisements tenants: accepted",
+        "frr/ovnk-generated-blue-one from peers",
+        "172.30.0.1 heard 10.200.2.0/24",
+        "pods keep their addresses on the way out, and br-ex lets the world in to them",
+    ] {
+        assert!(details.contains(&detail), "{detail} in {details:?}");
+    }
+    assert_eq!(
+        chain.conclusion,
+        "pods of sea reach it at 10.200.2.4; it is advertised by one to 172.30.0.1 and reached at its own addresses"
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_tenants_advertisement_is_named() {
+    let broken = |change: &dyn Fn(&mut Facts)| {
+        let (mut facts, pod) = advertised_scene();
+        change(&mut facts);
+        let chain = inside::pod(&facts, &pod);
+        let link = chain.first_broken().unwrap_or_else(|| panic!("nothing is broken: {chain:?}"));
+        (link.what.clone(), link.detail.clone())
+    };
+    let (what, detail) = broken(&|facts| facts.advertisements[1].status = None);
+    assert_eq!(
+        (what.as_str(), detail.as_str()),
+        ("Advertisement", "RouteAdvertisements tenants was not looked at yet")
+    );
+    let (what, detail) = broken(&|facts| facts.configurations.truncate(3));
+    assert_eq!(
+        (what.as_str(), detail.as_str()),
+        ("FRRConfiguration", "none was generated from frr/peers for node one")
+    );
+    let (what, detail) = broken(&|facts| report(facts, "one").advertised[0].to = Some([].into()));
+    assert_eq!((what.as_str(), detail.as_str()), ("Peer", "172.30.0.1 was not told of 10.200.2.0/24"));
+    let (what, detail) = broken(&|facts| {
+        let networks = &mut report(facts, "one").plan.as_mut().unwrap().networks;
+        networks.get_mut("cluster_udn_blue").unwrap().advertised = false;
+    });
+    assert_eq!((what.as_str(), detail.contains("still hidden")), ("Gateway", true), "{detail}");
+}
+
+#[test]
+fn nodes_without_overlay_that_have_not_heard_of_each_other_are_named() {
+    let mut facts = with_advertised_tenant(true);
+    let route = |destination: &str, refused: Option<&str>| RouteReport {
+        destination: destination.parse().unwrap(),
+        next_hops: vec![],
+        refused: refused.map(str::to_owned),
+        from: std::collections::BTreeSet::new(),
+        kept: false,
+    };
+    let mut learn = |node: &str, routes: Vec<RouteReport>| {
+        let learned = LearnedReport { routes, more: 0 };
+        report(&mut facts, node).learned.insert("cluster_udn_blue".to_owned(), learned);
+        let chain = tenant::network(&facts, &facts.networks[0]);
+        chain
+            .links
+            .iter()
+            .filter(|link| link.what == "Routes")
+            .map(|link| (link.verdict, link.detail.clone()))
+            .collect::<Vec<_>>()
+    };
+    learn("one", vec![route("10.200.3.0/24", None)]);
+    assert_eq!(learn("two", vec![]), [(Verdict::Broken, "two has none to 10.200.2.0/24 of one".to_owned())]);
+    let refused = vec![route("10.200.2.0/24", Some("it is not at br-ex"))];
+    assert_eq!(
+        learn("two", refused),
+        [(Verdict::Broken, "two has none to 10.200.2.0/24 of one (it is not at br-ex)".to_owned())]
+    );
+    assert_eq!(
+        learn("two", vec![route("10.200.2.0/24", None)]),
+        [(Verdict::Good, "one, two have routes to the parts of all others".to_owned())]
+    );
+}
+
+#[test]
+fn a_network_says_who_tells_of_it() {
+    let mut facts = with_advertised_tenant(false);
+    let chain = tenant::network(&facts, &facts.networks[0]);
+    assert_eq!(chain.first_broken(), None, "{chain:?}");
+    let links = verdicts(&chain);
+    assert_eq!(links[links.len() - 2..], [("Advertisement", Verdict::Good), ("Advertised", Verdict::Good)]);
+    let networks = &mut report(&mut facts, "two").plan.as_mut().unwrap().networks;
+    networks.get_mut("cluster_udn_blue").unwrap().advertised = false;
+    let chain = tenant::network(&facts, &facts.networks[0]);
+    assert_eq!(chain.first_broken().unwrap().detail, "two tell nobody of their part");
 }

@@ -127,17 +127,20 @@ fn stay_inside(site: &Site<'_>, part: &Side, router: &RowId, rows: &mut Rows) {
 }
 
 /// What pods of other nodes send for the world outside has no route here, and a router asks its routes before its policies.
-/// Only pods that are known go on: others would leave with the node's address.
+/// Only pods that are known go on: others would leave with the node's address. What other nodes send under their own
+/// addresses, to services with endpoints here, is none of this.
 fn let_through(site: &Site<'_>, part: &Side, router: &RowId, rows: &mut Rows) {
     let gateway = part.join_gateway.addr().to_string();
     for net in site.network.nets(part.family) {
         add_route(site, rows, router, StaticRoute::from(&net.to_string(), &gateway));
     }
     let (inport, _) = site.names.router_to_transit(site.name());
+    let pods: Vec<String> = site.network.nets(part.family).map(|net| net.to_string()).collect();
+    let from_pods = format!("{}.src == {{{}}}", part.family.ovn(), pods.join(", "));
     let id = format!("{}/unknown/{}", router.id, part.family);
     let row = Row::new(Table::LogicalRouterPolicy, id, &site.why)
         .integer("priority", UNKNOWN)
-        .text("match", format!("inport == \"{inport}\" && {}", part.family.ovn()))
+        .text("match", format!("inport == \"{inport}\" && {from_pods}"))
         .text("action", "drop");
     let policy = rows.add(site.mark(row));
     rows.refer(router, "policies", policy);
