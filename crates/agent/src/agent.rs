@@ -27,6 +27,7 @@ use underlay_plan::node::imports::Policy;
 use underlay_plan::node::{NodePlan, egress};
 use underlay_runtime::admin::{self, Admin};
 use underlay_runtime::edge::{EdgeMetrics, reached};
+use underlay_runtime::events::Events;
 use underlay_runtime::objects::Writer;
 use underlay_runtime::turn::Feeds;
 use underlay_runtime::{client, config, elsewhere, feed};
@@ -40,7 +41,7 @@ use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::{Place, Speaker};
 use crate::surroundings::{self, Seen};
-use crate::{announce, cni, importer, install, remembered};
+use crate::{announce, cni, importer, install, refused, remembered};
 
 /// Threads that give pods their interfaces. More would only stand in line for the same lock of the kernel.
 const HANDS: usize = 4;
@@ -86,6 +87,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let sockets = Frr::default().sockets;
     let kernel = Kernel::open().context("opening netlink")?;
     let routes = importer::start(kernel, northbound.clone(), &sockets, newest, &mut registry);
+    let refused = refused::calm(routes.refused());
     let edges = Edges::start(targets, &metrics);
     let (pods, placed) = watch::channel(None);
     let (waiting, waits) = watch::channel(Some("the API server".to_owned()));
@@ -138,6 +140,9 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         pods,
         outline,
         policies,
+        refused,
+        teller: refused::Teller::default(),
+        events: Events::new(client, AGENT_MANAGER),
         waiting,
         opened: Arc::default(),
         networks,
@@ -240,6 +245,11 @@ struct Agent {
     outline: watch::Sender<Option<Outline>>,
     /// Which learned routes networks take; nothing before the first plan.
     policies: watch::Sender<Option<Arc<Vec<Policy>>>>,
+    /// How many learned routes networks have no room for; nothing before the first look.
+    refused: refused::Numbers,
+    /// Tells of it.
+    teller: refused::Teller,
+    events: Events,
     /// What the node waits for.
     waiting: watch::Sender<Option<String>>,
     /// Whether the container runtime was told that pods can start.
@@ -271,6 +281,7 @@ impl Agent {
                     changed.context("the node cannot be seen any more")?;
                     false
                 }
+                Ok(()) = self.refused.changed() => true,
                 () = &mut stop => return Ok(()),
             };
             let Some(seen) = self.seen.borrow_and_update().clone() else {
@@ -319,10 +330,14 @@ impl Agent {
     fn turn(&mut self, world: &World, seen: &Seen) {
         let mut local = seen.local.clone();
         local.assigned.clone_from(&self.assigned);
-        let NodePlan { annotations, speaker, zone, waiting } =
+        let NodePlan { mut annotations, speaker, zone, waiting } =
             underlay_plan::node::plan(&self.args.node_name, world, &self.settings, &local);
         // Without its object a node is told nothing, also not that FRR should do nothing.
         if let Some(node) = world.node(&self.args.node_name) {
+            if let Some(refused) = self.refused.borrow_and_update().as_ref() {
+                annotations.extend(refused::annotation(node, refused));
+                self.teller.tell(&self.events, node, refused, self.settings.imported_routes_limit);
+            }
             self.edges.publish_node(NodeRecord { uid: node.uid.clone(), annotations });
             if let Some(own) = &self.speaker {
                 own.publish(speaker);

@@ -14,6 +14,7 @@ mod importer;
 mod install;
 mod metrics;
 mod records;
+mod refused;
 mod remembered;
 mod report;
 mod speaker;

@@ -13,6 +13,8 @@ use crate::{is_default, schema};
 pub const ACCEPTED: &str = "Accepted";
 /// Condition type: the routes are there and traffic follows them.
 pub const READY: &str = "Ready";
+/// Condition type: nodes took all routes that peers told of the networks. It is there once they did not.
+pub const ROUTES_IMPORTED: &str = "RoutesImported";
 
 /// What to advertise, for which networks, from which nodes, and in which VRF.
 #[derive(CustomResource, KubeSchema, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -272,7 +274,8 @@ pub struct RouteAdvertisementsStatus {
     #[serde(skip_serializing_if = "is_default")]
     pub status: String,
 
-    /// In full. `Accepted` says whether the resource is valid and configured, `Ready` whether the routes are there.
+    /// In full. `Accepted` says whether the resource is valid and configured, `Ready` whether the routes are there,
+    /// and `RoutesImported` is there once nodes refused routes that peers told.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,

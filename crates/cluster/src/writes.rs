@@ -7,9 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, ResourceExt};
 use tracing::info;
-use underlay_api::route_advertisements::{ACCEPTED, READY, RouteAdvertisementsStatus};
+use underlay_api::route_advertisements::{ACCEPTED, READY, ROUTES_IMPORTED, RouteAdvertisementsStatus};
 use underlay_api::{FRRConfiguration, RouteAdvertisements, conditions};
 use underlay_plan::cluster::advertise::{LABEL, is_generated};
+use underlay_plan::cluster::imported::{self, Refused};
 use underlay_plan::cluster::ready::{self, Readiness};
 use underlay_plan::cluster::transport::Verdicts;
 use underlay_plan::cluster::{Advertised, Verdict};
@@ -22,7 +23,7 @@ use underlay_world::{Key, Kind, Version};
 use crate::leader::{AT_ONCE, Leader};
 
 /// The conditions that are ours.
-const CONDITIONS: [&str; 2] = [ACCEPTED, READY];
+const CONDITIONS: [&str; 3] = [ACCEPTED, READY, ROUTES_IMPORTED];
 
 /// A write that was made: what the object is now, or that it is gone.
 type Written = Result<Option<FRRConfiguration>, WriteError>;
@@ -36,11 +37,13 @@ impl Leader {
         failures: &BTreeMap<String, String>,
     ) -> (Verdicts, bool) {
         let (mut names, mut verdicts, mut done) = (BTreeSet::new(), Verdicts::new(), true);
+        let mut refused = imported::plan(&self.world, advertised);
         for (name, readiness) in ready::plan(&self.world, advertised) {
             let failed = failures.get(&name).cloned().map(Verdict::Internal);
             let verdict = failed.as_ref().or_else(|| advertised.verdicts.get(&name));
             if let Some(verdict) = verdict {
-                done &= self.say(&name, verdict, &readiness).await;
+                let refused = refused.remove(&name).unwrap_or_default();
+                done &= self.say(&name, verdict, &readiness, &refused).await;
                 verdicts.insert(name.clone(), verdict.clone());
             }
             names.insert(name);
@@ -122,10 +125,10 @@ impl Leader {
     }
 
     /// Says what became of an advertisement, unless that is what is said already. False if it could not be said.
-    async fn say(&mut self, name: &str, verdict: &Verdict, readiness: &Readiness) -> bool {
+    async fn say(&mut self, name: &str, verdict: &Verdict, readiness: &Readiness, refused: &Refused) -> bool {
         let key = Key::cluster(name);
         let Some(object) = self.world.advertisements.get(&key).cloned() else { return true };
-        let (status, changed) = status(&object, verdict, readiness);
+        let (status, changed) = status(&object, verdict, readiness, refused);
         status.conditions.iter().for_each(|condition| self.tools.metrics.condition(name, condition));
         if !changed {
             return true;
@@ -162,13 +165,16 @@ fn status(
     object: &RouteAdvertisements,
     verdict: &Verdict,
     readiness: &Readiness,
+    refused: &Refused,
 ) -> (RouteAdvertisementsStatus, bool) {
     let (name, generation) = (object.name_any(), object.metadata.generation);
     let old = object.status.clone().unwrap_or_default();
     let ours = |condition: &Condition| CONDITIONS.contains(&condition.type_.as_str());
     let mut conditions: Vec<Condition> = old.conditions.into_iter().filter(ours).collect();
     let mut changed = false;
-    for outcome in [verdict.outcome(&name, generation), readiness.outcome(generation)] {
+    let said_before = conditions.iter().any(|condition| condition.type_ == ROUTES_IMPORTED);
+    let outcomes = [verdict.outcome(&name, generation), readiness.outcome(generation)];
+    for outcome in outcomes.into_iter().chain(refused.outcome(generation, said_before)) {
         changed |= conditions::set(&mut conditions, outcome, Time(Timestamp::now()));
     }
     let summary = verdict.summary(&name);

@@ -56,6 +56,15 @@ pub struct Report {
     pub waiting: usize,
 }
 
+/// When BFD begins to watch a neighbour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bfd {
+    /// Once its session stands: that is the quickest way to one.
+    OnceUp,
+    /// Now: a neighbour that lost sight of us waits for BFD before it talks with us again.
+    AtOnce,
+}
+
 /// FRR does not do what it should.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
@@ -116,9 +125,17 @@ fn failed(what: &'static str) -> impl FnOnce(io::Error) -> SyncError {
 impl Frr {
     /// Makes FRR do this. When nothing differs, nothing is told and nothing is written.
     pub async fn sync(&self, config: &Config) -> Result<Report, SyncError> {
+        self.sync_with(config, Bfd::OnceUp).await
+    }
+
+    /// The same, with a say in when BFD begins.
+    pub async fn sync_with(&self, config: &Config, bfd: Bfd) -> Result<Report, SyncError> {
         let (mut rendered, texts) = (render(config), Texts::of(config));
         let before = self.running().await?;
-        let waiting = self.hold_bfd_back(&mut rendered.ours, &before).await?;
+        let waiting = match bfd {
+            Bfd::OnceUp => self.hold_bfd_back(&mut rendered.ours, &before).await?,
+            Bfd::AtOnce => 0,
+        };
         let ledger = Ledger::read(&self.ledger()).map_err(failed("reading what texts brought"))?;
         let want = wanted(&rendered, &ledger, &before);
         let commands = difference(&want, &before, &ledger.lent());

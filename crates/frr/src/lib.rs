@@ -22,5 +22,5 @@ pub mod tree;
 pub mod vty;
 mod watch;
 
-pub use apply::{Frr, Report, SyncError};
+pub use apply::{Bfd, Frr, Report, SyncError};
 pub use state::{Session, SessionReader};

@@ -3,7 +3,8 @@
 //! FRR does not even try to reach a neighbour as long as BFD says that it is down, and BFD takes seconds to find out that
 //! it is not: packets come slowly until both ends have seen each other, and the change of the local address when the
 //! session comes up makes it begin again. So a new neighbour is first talked with, which takes less than a second; BFD
-//! is told to watch once there is something to watch.
+//! is told to watch once there is something to watch. A neighbour that does not answer for some time may be one that BFD
+//! watched before, and that does not try either until BFD sees us again: whoever calls knows how long that is.
 
 use std::collections::BTreeSet;
 

@@ -355,12 +355,12 @@ fn a_cluster_without_overlay_is_told_so_and_gives_pods_all_of_the_wire() {
          service-cidrs=10.96.0.0/16,fd00:10:96::/112\n"
     );
     let settings = "settings:\n  transport: no-overlay\n  noOverlay: { outboundSNAT: enable, routing: managed }\n  \
-                    managed: { topology: full-mesh }\n  isolation: loose\n";
+                    managed: { topology: full-mesh }\n  isolation: loose\n  importedRoutesLimit: 50\n";
     let without = settings_of(&format!("{settings}{DEFAULT}"));
     assert_eq!(
         without,
         "[bgp.managed]\ntopology=full-mesh\n\n[default]\ncluster-subnets=10.244.0.0/16/24,fd00:10:244::/48/64\n\
-         mtu=1500\ntransport=no-overlay\n\n[kubernetes]\nservice-cidrs=10.96.0.0/16,fd00:10:96::/112\n\n[no-overlay]\n\
+         mtu=1500\ntransport=no-overlay\nimported-routes-limit=50\n\n[kubernetes]\nservice-cidrs=10.96.0.0/16,fd00:10:96::/112\n\n[no-overlay]\n\
          outbound-snat=enable\nrouting=managed\n\n[ovnkubernetesfeature]\nadvertised-udn-isolation-mode=loose\n"
     );
 }

@@ -19,7 +19,7 @@ use underlay_world::Settings;
 
 pub use error::{ConfigError, Place};
 use layers::Layers;
-use values::{cluster_range, least_mtu, list, mtu, namespace, net, port, v4, v6};
+use values::{cluster_range, least_mtu, limit, list, mtu, namespace, net, port, v4, v6};
 
 /// Flags that say the same as keys of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
@@ -39,6 +39,9 @@ pub struct Flags {
     /// UDP port of the tunnels between nodes.
     #[arg(long, value_name = "PORT")]
     pub encap_port: Option<String>,
+    /// How many routes that BGP peers tell a network takes on a node; the narrowest of more are left out.
+    #[arg(long, value_name = "NUMBER")]
+    pub imported_routes_limit: Option<String>,
     /// Namespace of the default network's definition.
     #[arg(long, value_name = "NAMESPACE")]
     pub ovn_config_namespace: Option<String>,
@@ -89,6 +92,7 @@ impl Flags {
             "cluster-subnets" => &self.cluster_subnets,
             "mtu" => &self.mtu,
             "encap-port" => &self.encap_port,
+            "imported-routes-limit" => &self.imported_routes_limit,
             "service-cidrs" => &self.service_cidrs,
             "ovn-config-namespace" => &self.ovn_config_namespace,
             "v4-join-subnet" => &self.v4_join_subnet,
@@ -140,6 +144,7 @@ fn merge(flags: &Flags, file: Option<(&Path, &Ini)>) -> Result<Config, ConfigErr
     layers.set("cluster-subnets", &mut settings.cluster_subnets, |text| list(text, cluster_range))?;
     layers.set("service-cidrs", &mut settings.service_subnets, |text| list(text, net))?;
     layers.set("encap-port", &mut settings.encap_port, port)?;
+    layers.set("imported-routes-limit", &mut settings.imported_routes_limit, limit)?;
     layers.set("v4-join-subnet", &mut settings.join.v4, v4)?;
     layers.set("v6-join-subnet", &mut settings.join.v6, v6)?;
     layers.set("v4-masquerade-subnet", &mut settings.masquerade.v4, v4)?;

@@ -8,14 +8,14 @@ use k8s_openapi::api::core::v1;
 use k8s_openapi::jiff::Timestamp;
 use underlay_api::annotations::{
     Annotation, ChassisId, EncapIps, Gateway, HostCidrs, L3Gateway, NodeId, NodeSubnets, PrimaryAddresses,
-    TransitAddresses,
+    RefusedRoutes, TransitAddresses,
 };
 use underlay_net::Family;
 
 use crate::Version;
 
-/// What the keys of our annotations begin with.
-const ANNOTATIONS: &str = "k8s.ovn.org/";
+/// What the keys of our annotations begin with: those of our family, and those that are ours alone.
+const ANNOTATIONS: [&str; 2] = ["k8s.ovn.org/", "underlay/"];
 
 /// A node.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -54,6 +54,8 @@ pub struct Node {
     pub encap: Vec<IpAddr>,
     /// Its way to the world.
     pub gateway: Option<Gateway>,
+    /// Routes for which its networks had no room.
+    pub refused: RefusedRoutes,
     /// Annotations that say nothing we understand; what they should say counts as missing.
     pub problems: Vec<String>,
 }
@@ -81,6 +83,7 @@ impl Node {
         let host_cidrs = annotation!(HostCidrs).unwrap_or_default();
         let chassis = annotation!(ChassisId).map(|ChassisId(name)| name);
         let encap = annotation!(EncapIps).unwrap_or_default().0;
+        let refused = annotation!(RefusedRoutes).unwrap_or_default();
         let mut conditions = object.status.iter().flat_map(|status| status.conditions.iter().flatten());
         let addresses = addresses(object);
         Self {
@@ -93,7 +96,7 @@ impl Node {
                 .annotations
                 .iter()
                 .flatten()
-                .filter(|(key, _)| key.starts_with(ANNOTATIONS))
+                .filter(|(key, _)| ANNOTATIONS.iter().any(|ours| key.starts_with(ours)))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             internal: first_of_each(&addresses),
@@ -107,6 +110,7 @@ impl Node {
             chassis,
             encap,
             gateway,
+            refused,
             problems,
         }
     }

@@ -5,11 +5,13 @@
 //! kernel as in the database. After a restart, or when the kernel had more to tell than we could hear, that is everything.
 
 mod shares;
+mod youth;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::{FutureExt, Stream, StreamExt};
 use ipnet::IpNet;
@@ -19,6 +21,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
 use tracing::warn;
+use underlay_api::annotations::RefusedRoutes;
 use underlay_linux::observe::names_by_number;
 use underlay_linux::{BgpChange, Event, Fault, Kernel};
 use underlay_net::names::is_host_interface;
@@ -30,14 +33,15 @@ use underlay_runtime::pace::Pace;
 
 use shares::Shares;
 pub use shares::{Count, Learned};
+use youth::{Socket, Youth};
+
+use crate::refused::Numbers;
 
 /// Places that one transaction changes. A larger one keeps the database from everybody else, and takes memory that is not
 /// needed again.
 const MOST: usize = 4_000;
 /// What happens in the kernel comes in crowds. It is looked at once for all of it.
 const CROWD: Duration = Duration::from_millis(5);
-/// For how long after its start bgpd may lose routes that it will have again.
-const SETTLING: Duration = Duration::from_secs(30);
 
 /// Newest policies; nothing before the first plan.
 pub type Policies = watch::Receiver<Option<Arc<Vec<Policy>>>>;
@@ -47,12 +51,18 @@ pub type Policies = watch::Receiver<Option<Arc<Vec<Policy>>>>;
 pub struct Routes {
     shares: Arc<Mutex<Shares>>,
     state: watch::Receiver<EdgeState>,
+    refused: Numbers,
 }
 
 impl Routes {
     /// How far the edge is.
     pub fn state(&self) -> watch::Receiver<EdgeState> {
         self.state.clone()
+    }
+
+    /// How many routes each network has no room for.
+    pub fn refused(&self) -> Numbers {
+        self.refused.clone()
     }
 
     /// How many routes each network has, by name.
@@ -95,14 +105,17 @@ pub fn start(
     registry: &mut Registry,
 ) -> Routes {
     let (state, states) = watch::channel(EdgeState::default());
-    let routes = Routes { shares: Arc::default(), state: states };
+    let (refused, numbers) = watch::channel(None);
+    let routes = Routes { shares: Arc::default(), state: states, refused: numbers };
     let importer = Importer {
         kernel,
         northbound,
         bgpd: sockets.join("bgpd.vty"),
+        youth: Youth::default(),
         policies,
         routes: routes.clone(),
         state,
+        refused,
         metrics: Metrics::register(registry),
         pace: Pace::near(),
     };
@@ -115,9 +128,11 @@ struct Importer {
     northbound: Client,
     /// The socket of bgpd: as old as bgpd is.
     bgpd: std::path::PathBuf,
+    youth: Youth,
     policies: Policies,
     routes: Routes,
     state: watch::Sender<EdgeState>,
+    refused: watch::Sender<Option<RefusedRoutes>>,
     metrics: Metrics,
     pace: Pace,
 }
@@ -209,27 +224,30 @@ impl Importer {
     }
 
     /// Looks at all routes.
-    async fn look(&self) -> Result<(), Fault> {
+    async fn look(&mut self) -> Result<(), Fault> {
         let routes = self.kernel.bgp_table().await?;
-        self.routes.lock().look(routes, self.settles(), Instant::now());
+        let settles = self.settles();
+        self.routes.lock().look(routes, settles, Instant::now());
         Ok(())
     }
 
     /// Takes changes in. False if it is not clear what there is now.
-    async fn apply(&self, changes: &[BgpChange]) -> Result<bool, Fault> {
+    async fn apply(&mut self, changes: &[BgpChange]) -> Result<bool, Fault> {
         let links = self.kernel.links().await?;
         let names = names_by_number(&links);
         let places = changes.iter().map(|change| (change.table, change.destination));
-        let applied = self.routes.lock().change(places, self.settles(), Instant::now(), |table| {
+        let settles = self.settles();
+        let applied = self.routes.lock().change(places, settles, Instant::now(), |table| {
             changes.iter().try_for_each(|change| table.apply(change, &names))
         });
         Ok(applied.is_ok())
     }
 
     /// Whether bgpd was started a short while ago.
-    fn settles(&self) -> bool {
-        let started = std::fs::metadata(&self.bgpd).and_then(|socket| socket.modified());
-        started.is_ok_and(|started| started.elapsed().is_ok_and(|age| age < SETTLING))
+    fn settles(&mut self) -> bool {
+        let there = std::fs::metadata(&self.bgpd).ok();
+        let socket = there.and_then(|file| Some(Socket { number: file.ino(), made: file.modified().ok()? }));
+        self.youth.settles(socket, SystemTime::now(), Instant::now())
     }
 
     /// Writes what changed, some of it at a time.
@@ -251,7 +269,11 @@ impl Importer {
         }
         self.pace.rest();
         self.state.send_if_modified(|state| state.error.take().is_some());
-        self.metrics.set(&self.routes.counts());
+        let counts = self.routes.counts();
+        self.metrics.set(&counts);
+        let refused = counts.into_iter().filter(|(_, count)| count.dammed > 0);
+        let refused = RefusedRoutes(refused.map(|(network, count)| (network, count.dammed)).collect());
+        self.refused.send_if_modified(|last| last.replace(refused.clone()) != Some(refused));
         Ok(())
     }
 }

@@ -7,14 +7,15 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::time::MissedTickBehavior;
 use tracing::warn;
 use underlay_frr::state::ESTABLISHED;
-use underlay_frr::{Frr, Session, SessionReader, SyncError};
+use underlay_frr::{Bfd, Frr, Session, SessionReader, SyncError};
 use underlay_plan::node::frr::{Conflict, Merged};
 use underlay_runtime::edge::{Edge, EdgeMetrics, EdgeState, Publisher, Report};
 use underlay_runtime::feed::text_with_sources;
@@ -27,6 +28,8 @@ use states::{Told, redacted};
 
 /// How often sessions are looked at. FRR tells nobody when one changes, and a look costs next to nothing.
 const LOOK: Duration = Duration::from_millis(250);
+/// For how long BFD waits for sessions to stand. Whoever has not answered by then may wait for BFD.
+const FOR_SESSIONS: Duration = Duration::from_secs(5);
 
 /// The node's speaker.
 pub struct Speaker {
@@ -73,14 +76,18 @@ impl Speaker {
         let (state, waker) = (edge.state(), edge.waker());
         let reader = SessionReader::new(&frr.sockets);
         let mut refusals = Refusals::default();
-        tokio::spawn(
-            edge.run(async move |merged: Arc<Merged>| apply(&frr, &merged, &mut refusals, &applied).await),
-        );
+        let impatient = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&impatient);
+        tokio::spawn(edge.run(async move |merged: Arc<Merged>| {
+            let bfd = if asked.swap(false, Ordering::Relaxed) { Bfd::AtOnce } else { Bfd::OnceUp };
+            apply(&frr, &merged, bfd, &mut refusals, &applied).await
+        }));
 
         let told = Publisher::default();
         let node = place.node.to_owned();
         states::start(place, told.plans(), metrics);
-        tokio::spawn(look(node, reader, told, applied_seen, merged.plans(), waker));
+        let wake = Wake { edge: waker, impatient, since: None };
+        tokio::spawn(look(node, reader, told, applied_seen, merged.plans(), wake));
         Some(Self { merged, secrets: watch::Sender::default(), state })
     }
 
@@ -111,6 +118,7 @@ impl Speaker {
 async fn apply(
     frr: &Frr,
     merged: &Merged,
+    bfd: Bfd,
     refusals: &mut Refusals,
     applied: &watch::Sender<Applied>,
 ) -> Result<Report, String> {
@@ -120,7 +128,7 @@ async fn apply(
     }
     let mut merged = refusals.leave_out(merged);
     let result = loop {
-        match frr.sync(&merged.config).await.map_err(SyncError::blamed) {
+        match frr.sync_with(&merged.config, bfd).await.map_err(SyncError::blamed) {
             Err(Ok((object, reason))) => merged = refusals.add(merged, object, reason),
             Err(Err(error)) => break Err(error),
             Ok(report) => break Ok(report),
@@ -164,7 +172,7 @@ async fn look(
     told: Publisher<Told>,
     mut applied: watch::Receiver<Applied>,
     mut merged: underlay_runtime::edge::Plans<Merged>,
-    frr: Arc<Notify>,
+    mut frr: Wake,
 ) {
     let mut sessions: Option<Vec<Session>> = Some(Vec::new());
     let mut pause = tokio::time::interval(LOOK);
@@ -182,13 +190,35 @@ async fn look(
         let returned = sessions.is_none() && now.is_some();
         let newly_up = up(now.as_deref()) > up(sessions.as_deref()) && applied.borrow().waiting > 0;
         if returned || newly_up {
-            frr.notify_one();
+            frr.edge.notify_one();
         }
+        frr.wait(applied.borrow().waiting > 0, Instant::now());
         if applied.borrow().result.is_empty() {
             continue;
         }
         told.publish(Told::new(&node, &applied.borrow_and_update(), now.as_deref()));
         sessions = now;
+    }
+}
+
+/// What makes the edge look at FRR again.
+struct Wake {
+    edge: Arc<Notify>,
+    /// Tells it that neighbours were waited for long enough, and BFD must begin without them.
+    impatient: Arc<AtomicBool>,
+    /// Since when neighbours are waited for.
+    since: Option<Instant>,
+}
+
+impl Wake {
+    /// Counts the time for which neighbours are waited for.
+    fn wait(&mut self, waiting: bool, now: Instant) {
+        let since = waiting.then(|| self.since.unwrap_or(now));
+        self.since = since.filter(|since| now.duration_since(*since) < FOR_SESSIONS);
+        if since != self.since {
+            self.impatient.store(true, Ordering::Relaxed);
+            self.edge.notify_one();
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub use gateway::{EgressGateway, Gateway, GatewayMode, L3Gateway};
 pub use network::{Advertisers, GeneratedFrom, NetworkId, NetworkName, TunnelKeys};
 pub use node::{
     ChassisId, EncapIps, GatewayMtuSupport, HostCidrs, Layer2Topology, Layer2TunnelIds, MasqueradeSubnets,
-    NetworkIds, NodeId, NodeSubnets, PrimaryAddresses, TransitAddresses,
+    NetworkIds, NodeId, NodeSubnets, PrimaryAddresses, RefusedRoutes, TransitAddresses,
 };
 pub use pair::Pair;
 pub use pod::{PodNetwork, PodNetworks, PodRoute, Role};

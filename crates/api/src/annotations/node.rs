@@ -70,6 +70,27 @@ fn render_numbers(numbers: &BTreeMap<String, u16>) -> String {
     )
 }
 
+/// How many routes that peers told a node has not taken, because a network has as many as it takes, by network. Written by
+/// the node; the cluster tells those who advertise the network.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RefusedRoutes(pub BTreeMap<String, usize>);
+
+impl Annotation for RefusedRoutes {
+    const KEY: &'static str = "underlay/refused-routes";
+
+    fn decode(text: &str) -> Result<Self, String> {
+        from_json(text).map(Self)
+    }
+
+    fn render(&self) -> String {
+        to_json(&self.0)
+    }
+
+    fn is_silent(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// The numbers of networks, by name. Once written by the cluster; now each network's attachment definitions say it, and
 /// this is read only to give a network the number that it had.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -38,6 +38,15 @@ fn nets(texts: &[&str]) -> Vec<IpNet> {
 }
 
 #[test]
+fn refused_routes() {
+    let refused = RefusedRoutes(BTreeMap::from([("blue".to_owned(), 3), ("default".to_owned(), 123)]));
+    says(r#"{"blue":3,"default":123}"#, &refused);
+    refuses::<RefusedRoutes>(r#"{"default":"many"}"#, "invalid type");
+    refuses::<RefusedRoutes>(r#"{"default":-1}"#, "invalid value");
+    assert!(RefusedRoutes::default().is_silent() && !refused.is_silent());
+}
+
+#[test]
 fn node_subnets() {
     let subnets = NodeSubnets(BTreeMap::from([
         ("cluster_udn_blue".to_owned(), nets(&["10.10.1.0/24"])),

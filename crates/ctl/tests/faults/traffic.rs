@@ -152,7 +152,7 @@ pub fn network_of(lab: &LabUnderTest, pod: &Pod) -> String {
 }
 
 /// Reads what ping printed.
-fn gap_of(way: String, text: &str) -> Gap {
+pub fn gap_of(way: String, text: &str) -> Gap {
     // [1700000000.123456] 64 bytes from 10.244.1.3: icmp_seq=7 ttl=62 time=0.5 ms
     let read = |line: &str| -> Option<(f64, usize)> {
         let time = line.strip_prefix('[')?.split_once(']')?.0.parse().ok()?;

@@ -31,9 +31,13 @@ impl Place {
     /// Brings the lab of an example up.
     pub fn up(example: &str) -> Self {
         let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(example);
-        let file = std::fs::read_to_string(directory.join("lab.yaml")).expect("the example's lab");
-        let lab = LabUnderTest::up_from(&example.replace('-', ""), &file);
-        Self { lab, directory }
+        Self::up_from(&example.replace('-', ""), directory)
+    }
+
+    /// Brings up the lab that a directory describes.
+    pub fn up_from(label: &str, directory: PathBuf) -> Self {
+        let file = std::fs::read_to_string(directory.join("lab.yaml")).expect("the directory's lab");
+        Self { lab: LabUnderTest::up_from(label, &file), directory }
     }
 
     /// Applies files of the example, as they are.
@@ -157,7 +161,8 @@ spec:
         }
     }
 
-    fn source_seen_outside(&self, pod: &Pod, outside: &str) -> String {
+    /// Whom the host outside takes a pod for.
+    pub fn source_seen_outside(&self, pod: &Pod, outside: &str) -> String {
         let filter =
             if outside.contains(':') { "icmp6 and ip6[40] == 128" } else { "icmp[icmptype] == icmp-echo" };
         let capture = Capture::start(&self.lab, "outside", "eth0", filter);

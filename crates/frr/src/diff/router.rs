@@ -1,7 +1,9 @@
 //! BGP routers.
 //!
 //! A new neighbour is shut down until all is said about it: every line about a neighbour that is already trying to
-//! connect makes it begin again, and wait longer each time.
+//! connect makes it begin again, and wait longer each time. One that goes is shut down first: so it is told that we end
+//! the session for good. Of a neighbour that is only deleted FRR takes no leave, and one that knows of graceful restart
+//! keeps our routes for minutes.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +16,9 @@ pub(super) fn amend_all(want: &Block, have: &Block, commands: &mut Vec<Command>)
     let mut have = have.clone();
     have.retain(|entry| Kind::of(&entry.line) == Kind::Router);
     for line in routers_that_go(want, &have) {
+        if let Some(block) = have.get(&line) {
+            peers(block).into_iter().for_each(|peer| take_leave(&line, block, peer, commands));
+        }
         commands.push(Command::new(BGPD, &[], words::negated(&line)));
         have.retain(|entry| entry.line != line);
     }
@@ -47,6 +52,7 @@ fn amend(router: &str, want: &Block, have: &Block, commands: &mut Vec<Command>) 
     let gone: BTreeSet<&str> = known.difference(&wanted).copied().collect();
     let stays = |line: &str| words::peer(line).is_none_or(|peer| !gone.contains(peer));
     for peer in &gone {
+        take_leave(router, have, peer, commands);
         commands.push(Command::new(BGPD, &context, goodbye(have, peer)));
     }
     let flat = |block: &Block| {
@@ -118,6 +124,13 @@ fn starts(block: &Block, peer: &str) -> bool {
     let group = format!("neighbor {peer} peer-group");
     let shut = format!("neighbor {peer} shutdown");
     !block.contains(&group) && !block.contains(&shut) && block.iter().any(|entry| defines(&entry.line, peer))
+}
+
+/// Ends the session with a neighbour that is about to go.
+fn take_leave(router: &str, have: &Block, peer: &str, commands: &mut Vec<Command>) {
+    if starts(have, peer) {
+        commands.push(Command::new(BGPD, &[router.to_owned()], format!("neighbor {peer} shutdown")));
+    }
 }
 
 /// The line after which FRR knows nothing of a neighbour.

@@ -19,6 +19,8 @@ pub(crate) struct SettingsSection {
     pub managed: ManagedSection,
     /// What keeps advertised networks apart.
     pub isolation: Option<Spanned<String>>,
+    /// How many learned routes a network takes.
+    pub imported_routes_limit: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -43,7 +45,7 @@ const RESERVED: [u32; 4] = [0, 23456, 65535, u32::MAX];
 
 /// The settings of a section.
 pub(super) fn check(section: &SettingsSection) -> Result<Settings, Problem> {
-    let SettingsSection { transport, no_overlay, managed, isolation } = section;
+    let SettingsSection { transport, no_overlay, managed, isolation, imported_routes_limit } = section;
     let transport = word("transport", transport.as_ref(), &["geneve", NO_OVERLAY])?;
     let snat = word("outboundSNAT", no_overlay.outbound_snat.as_ref(), &["enable", "disable"])?;
     let routing = word("routing", no_overlay.routing.as_ref(), &["managed", "unmanaged"])?;
@@ -65,6 +67,7 @@ pub(super) fn check(section: &SettingsSection) -> Result<Settings, Problem> {
     let said = |text: Option<&Spanned<String>>| text.map(|text| text.value.clone());
     let keys = [
         ("default", "transport", said(transport)),
+        ("default", "imported-routes-limit", imported_routes_limit.map(|number| number.to_string())),
         (NO_OVERLAY, "outbound-snat", said(snat)),
         (NO_OVERLAY, "routing", said(routing)),
         ("bgp.managed", "as-number", number),

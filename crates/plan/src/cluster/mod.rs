@@ -8,6 +8,7 @@
 pub mod advertise;
 pub mod egress;
 pub mod fabric;
+pub mod imported;
 pub mod networks;
 pub mod nodes;
 pub mod ready;

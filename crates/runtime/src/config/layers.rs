@@ -7,10 +7,11 @@ use ini::Ini;
 use super::{ConfigError, Flags, Place};
 
 /// Section and name of every key. A key with several sections may be said in any of them.
-const KEYS: [(&str, &str); 21] = [
+const KEYS: [(&str, &str); 22] = [
     ("default", "cluster-subnets"),
     ("default", "mtu"),
     ("default", "encap-port"),
+    ("default", "imported-routes-limit"),
     ("default", "transport"),
     ("kubernetes", "service-cidrs"),
     ("kubernetes", "ovn-config-namespace"),

@@ -20,10 +20,10 @@ fn nothing_said_is_what_is_usual() {
 #[test]
 fn flags_win_over_the_file() {
     let flags = Flags { mtu: Some("9000".to_owned()), ..Flags::default() };
-    let text = "[default]\nmtu = 1500\ncluster-subnets=10.244.0.0/16,fd00:10:244::/48/64\n\
+    let text = "[default]\nmtu = 1500\nimported-routes-limit=50\ncluster-subnets=10.244.0.0/16,fd00:10:244::/48/64\n\
                 [gateway]\nv4-join-subnet=100.70.0.0/16\n[kubernetes]\nservice-cidrs=\"10.96.0.0/16\"";
     let config = parse(&flags, text).unwrap();
-    assert_eq!(config.settings.mtu, 9000);
+    assert_eq!((config.settings.mtu, config.settings.imported_routes_limit), (9000, 50));
     assert_eq!(config.settings.join.v4.to_string(), "100.70.0.0/16");
     let v4 = SubnetRange::new("10.244.0.0/16".parse().unwrap(), 24).unwrap();
     let v6 = SubnetRange::new("fd00:10:244::/48".parse().unwrap(), 64).unwrap();
@@ -46,6 +46,10 @@ fn wrong_values_are_told_with_their_place_and_a_right_one() {
         (
             "[default]\nmtu=1000\ncluster-subnets=fd01::/48",
             "/etc/x.conf [default] mtu: \"1000\": write a number from 1280 to 65535",
+        ),
+        (
+            "[default]\nimported-routes-limit=all",
+            "/etc/x.conf [default] imported-routes-limit: \"all\": write a number, like 120000",
         ),
         ("[default]\nencap-port=0", "/etc/x.conf [default] encap-port: \"0\": write a port from 1 to 65535"),
         (

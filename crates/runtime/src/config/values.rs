@@ -59,6 +59,11 @@ pub fn port(text: &str) -> Result<u16, String> {
     text.parse().ok().filter(|port| *port != 0).ok_or_else(|| "write a port from 1 to 65535".to_owned())
 }
 
+/// How many; none at all is a number too.
+pub fn limit(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a number, like 120000".to_owned())
+}
+
 /// Whether the default network goes without overlay.
 pub fn transport(text: &str) -> Result<bool, String> {
     match text {

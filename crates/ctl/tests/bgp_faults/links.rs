@@ -1,0 +1,72 @@
+//! Links and speakers that fail.
+
+use underlay_testkit::OutputExt;
+
+use crate::flows::Flows;
+use crate::looks::{
+    NODES, ROUTERS, session, times_established, wait_for_condition, wait_for_gateways, wait_for_session,
+    wait_until_all_is_well,
+};
+use crate::node::{kill, wait_until_back};
+use crate::place::Place;
+
+/// What both routers announce.
+const WORLD: &str = "203.0.113.0/24";
+const BOTH: [&str; 2] = [ROUTERS[0].1, ROUTERS[1].1];
+
+/// A prefix that both routers tell is two routes in OVN, for every network that is advertised.
+pub fn two_ways_share_the_load(place: &Place) {
+    for node in NODES {
+        wait_for_gateways(&place.lab, node, WORLD, &BOTH);
+    }
+    assert_eq!(Flows::with_outside(place, &["default", "blue", "green"]).stop(&place.lab), 0, "lost");
+}
+
+/// One router is cut off from the nodes. BFD tells before BGP would.
+pub fn a_cut_link_leaves_the_other_way(place: &Place) {
+    let flows = Flows::with_outside(place, &["default", "green"]).and_between_pods(place, &["green"]);
+    place.lab.cli(&["cut", "fabric/tor1"]).ok();
+    for node in NODES {
+        wait_for_session(&place.lab, node, BOTH[0], false);
+        assert_eq!(session(&place.lab, node, BOTH[1]).0, "Established", "the other session of {node}");
+        wait_for_gateways(&place.lab, node, WORLD, &BOTH[1..]);
+    }
+    let told = wait_for_condition(&place.lab, &["routeadvertisements", "most"], "Ready", |told| {
+        told.status == "False" && told.message.contains("no session with 172.30.0.1")
+    });
+    println!("      {}", told.message);
+    flows.wait_until_flowing();
+    place.lab.cli(&["heal", "fabric/tor1"]).ok();
+    wait_until_all_is_well(place);
+    for node in NODES {
+        wait_for_gateways(&place.lab, node, WORLD, &BOTH);
+    }
+    println!("      {} pings lost", flows.stop(&place.lab));
+}
+
+/// The speaker of the router through which all comes in is killed. Its kernel and its peers keep the routes.
+pub fn a_router_restarts(place: &Place) {
+    let flows = Flows::with_outside(place, &["default", "green"]).and_between_pods(place, &["green"]);
+    let old = kill(&place.lab, "tor1", "bgpd");
+    wait_until_back(&place.lab, "tor1", "bgpd", &old);
+    for node in NODES {
+        wait_for_session(&place.lab, node, BOTH[0], true);
+    }
+    wait_until_all_is_well(place);
+    assert_eq!(flows.stop(&place.lab), 0, "pings lost");
+}
+
+/// The speaker of a node is killed.
+pub fn a_speaker_restarts(place: &Place) {
+    let flows =
+        Flows::with_outside(place, &["default", "green"]).and_between_pods(place, &["default", "red"]);
+    let before = times_established(&place.lab, "tor2", "worker2");
+    let old = kill(&place.lab, "worker1", "bgpd");
+    wait_until_back(&place.lab, "worker1", "bgpd", &old);
+    for peer in BOTH {
+        wait_for_session(&place.lab, "worker1", peer, true);
+    }
+    wait_until_all_is_well(place);
+    assert_eq!(times_established(&place.lab, "tor2", "worker2"), before, "sessions of others");
+    assert_eq!(flows.stop(&place.lab), 0, "pings lost");
+}
