@@ -131,7 +131,9 @@ impl Ears {
         let tcpdump = format!("tcpdump --immediate-mode -n -l -U -i any 'tcp dst port {KNOCK}'");
         let machines = ["worker2", ROUTERS[0].0, ROUTERS[1].0];
         let ears = machines.map(|machine| (machine, Background::start(lab, machine, &tcpdump)));
-        ears.iter().for_each(|(_, ear)| ear.wait_for("listening on"));
+        for (_, ear) in &ears {
+            ear.wait_for("listening on");
+        }
         Self(ears.into())
     }
 

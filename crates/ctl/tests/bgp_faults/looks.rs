@@ -148,9 +148,10 @@ pub fn address_of(node: &str) -> &'static str {
 
 /// Tells a router something about the routes that it announces.
 pub fn announce(lab: &LabUnderTest, router: &str, lines: &[String]) {
-    let lines: String = lines.iter().map(|line| format!(" -c '{line}'")).collect();
-    let place = "-c 'configure terminal' -c 'router bgp 64513' -c 'address-family ipv4 unicast'";
-    sh(lab, router, &format!("vtysh {place}{lines}"));
+    let place = ["configure terminal", "router bgp 64513", "address-family ipv4 unicast"];
+    let lines = place.into_iter().chain(lines.iter().map(String::as_str));
+    let arguments: Vec<&str> = std::iter::once("vtysh").chain(lines.flat_map(|line| ["-c", line])).collect();
+    lab.exec(router, &arguments).ok();
 }
 
 /// Gateways of a router of OVN to a destination.

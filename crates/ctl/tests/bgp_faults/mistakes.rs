@@ -17,8 +17,8 @@ pub fn a_wrong_neighbor_is_alone(place: &Place) {
     let before = times_established(&place.lab, "tor1", "worker1");
     let (one, two) = (ROUTERS[0].1, ROUTERS[1].1);
     for (field, value) in [("password", json!("not-the-right-one")), ("asn", json!(64999))] {
-        let path = format!("/spec/bgp/routers/0/neighbors/0/{field}");
-        let patch = json!([{ "op": "add", "path": path, "value": value }]).to_string();
+        let field_path = format!("/spec/bgp/routers/0/neighbors/0/{field}");
+        let patch = json!([{ "op": "add", "path": field_path, "value": value }]).to_string();
         place.kubectl(&[
             "patch",
             "frrconfiguration",

@@ -17,7 +17,9 @@ pub(super) fn amend_all(want: &Block, have: &Block, commands: &mut Vec<Command>)
     have.retain(|entry| Kind::of(&entry.line) == Kind::Router);
     for line in routers_that_go(want, &have) {
         if let Some(block) = have.get(&line) {
-            peers(block).into_iter().for_each(|peer| take_leave(&line, block, peer, commands));
+            for peer in peers(block) {
+                take_leave(&line, block, peer, commands);
+            }
         }
         commands.push(Command::new(BGPD, &[], words::negated(&line)));
         have.retain(|entry| entry.line != line);

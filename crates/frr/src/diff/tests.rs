@@ -192,8 +192,15 @@ fn the_default_vrf_goes_last_and_takes_the_others_along() {
     let mut model = Model::new(&config);
     config.routers.remove(&Vrf::new(""));
     let commands = lines(&model.sync(&config));
-    assert_eq!(commands[..2], ["no router bgp 64512 vrf red", "no router bgp 64512"]);
-    assert!(commands[2].starts_with("router bgp 64512 vrf red / "), "{commands:?}");
+    assert_eq!(
+        commands[..3],
+        [
+            "no router bgp 64512 vrf red",
+            "router bgp 64512 / neighbor 10.0.0.2 shutdown",
+            "no router bgp 64512"
+        ]
+    );
+    assert!(commands[3].starts_with("router bgp 64512 vrf red / "), "{commands:?}");
 }
 
 #[test]
