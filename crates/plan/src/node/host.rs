@@ -15,9 +15,9 @@ use super::tables::{Part, table};
 /// The kernel's main table.
 const MAIN_TABLE: u32 = 254;
 /// The table by which the node itself reaches pods where the main table knows other ways, and the priority of the rule
-/// that says so.
+/// that says so: after those of user-defined networks, which say more.
 const OWN_TABLE: u32 = 7;
-const OWN_PRIORITY: u32 = 31;
+const OWN_PRIORITY: u32 = 2500;
 /// Bridge of OVN's own ports.
 const INTEGRATION_BRIDGE: &str = "br-int";
 
@@ -102,14 +102,13 @@ impl Planner<'_> {
                 mtu: Some(self.site.network.mtu),
             };
             self.host.routes.insert(route.clone(), why.clone());
-            if self.site.network.is_routed() {
-                self.past_learned_routes(side.family, route);
-            }
+            self.past_learned_routes(side.family, route);
         }
     }
 
-    /// Without overlay the main table knows ways to other nodes' pods, too. The node itself does not take them: it is
-    /// among its pods and speaks with all of them as one of them, under the same address.
+    /// The main table may know other ways to pods and services: to other nodes' pods without overlay, and whatever else
+    /// peers tell. The node itself does not take them: it is among its pods and speaks with all of them as one of them,
+    /// under the same address.
     fn past_learned_routes(&mut self, family: Family, route: Route) {
         let rule = linux::Rule {
             priority: OWN_PRIORITY,
@@ -161,7 +160,8 @@ impl Planner<'_> {
                 mtu: Some(self.site.network.mtu),
                 ..route.clone()
             };
-            self.host.routes.insert(route, why.clone());
+            self.host.routes.insert(route.clone(), why.clone());
+            self.past_learned_routes(side.family, route);
         }
         self.forwarding(side.family, &bridge);
     }

@@ -215,19 +215,25 @@ fn without_overlay_pods_see_each_others_addresses_whatever_the_world_sees() {
     assert!(exempt(&zone(&nobody_told, &local)).is_some(), "nobody knows the way back yet");
 }
 
+/// Peers may tell anything: the node's own programs find pods and services as before.
 #[test]
-fn without_overlay_the_node_still_speaks_with_all_pods_as_one_of_them() {
+fn the_node_speaks_with_all_pods_as_one_of_them_whatever_peers_tell() {
     let no_overlay = Some(NoOverlay { outbound_snat: true, routing: Routing::Managed });
-    let settings = Settings { no_overlay, mtu: 1500, ..settings() };
-    let zone = zone_with(&settings, &world(), &local_with_patches());
-    let rules: Vec<String> = zone
-        .host
-        .rules
-        .keys()
-        .filter(|rule| rule.incoming.as_deref() == Some("lo"))
-        .map(|rule| format!("{} to {:?} table {}", rule.priority, rule.to, rule.table))
-        .collect();
-    assert_eq!(rules.len(), 2, "{rules:?}");
-    assert!(zone.host.routes.keys().any(|route| route.table == 7 && route.link == "ovn-k8s-mp0"));
-    assert!(!has(&zone, Table::LogicalSwitch, "transit_switch"));
+    let routed = Settings { no_overlay, mtu: 1500, ..settings() };
+    for settings in [settings(), routed] {
+        let zone = zone_with(&settings, &world(), &local_with_patches());
+        let own = zone.host.rules.keys().filter(|rule| rule.incoming.as_deref() == Some("lo"));
+        let ranges: Vec<String> =
+            own.filter(|rule| rule.table == 7).filter_map(|rule| Some(rule.to?.to_string())).collect();
+        assert_eq!(ranges, ["10.96.0.0/16", "10.244.0.0/16", "fd00:10:96::/112", "fd00:10:244::/48"]);
+        for (range, link) in ranges.iter().zip(["br-ex", "ovn-k8s-mp0"].into_iter().cycle()) {
+            let route = zone
+                .host
+                .routes
+                .keys()
+                .find(|route| route.table == 7 && route.destination.to_string() == *range);
+            assert_eq!(route.map(|route| route.link.as_str()), Some(link), "{range}");
+        }
+        assert_eq!(has(&zone, Table::LogicalSwitch, "transit_switch"), settings.no_overlay.is_none());
+    }
 }
