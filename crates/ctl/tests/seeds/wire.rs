@@ -19,21 +19,27 @@ pub fn between_nodes(scene: &Scene, namespace: &str, transport: Transport) {
     let [from, to] = scene.pods(namespace);
     reached(scene, &from, &to);
     let machine = scene.workers[1].name;
-    let tunnels = Listener::start(&scene.lab, machine, "udp port 6081");
-    let plain = Listener::start(&scene.lab, machine, &format!("host {} and tcp port {PORT}", to.address));
+    let filter = format!("udp port 6081 or (host {} and tcp port {PORT})", to.address);
+    let listener = Listener::start(&scene.lab, machine, &filter);
     let seen = scene.asker_seen(&from, &to).expect("an answer");
     assert_eq!(seen, from.address, "whom {} took the asker for", to.address);
-    let (mut tunnels, plain) = (tunnels.packets(&scene.lab), plain.packets(&scene.lab));
+    let packets = listener.packets(&scene.lab).into_iter();
+    let (mut tunnels, plain): (Vec<String>, Vec<String>) =
+        packets.partition(|packet| packet.contains("Geneve"));
     // Other networks may have their tunnels.
     tunnels.retain(|packet| packet.contains(&to.address));
     match transport {
-        Transport::Geneve => assert!(!tunnels.is_empty() && plain.is_empty(), "no tunnel: {plain:?}"),
-        Transport::NoOverlay => assert!(tunnels.is_empty() && !plain.is_empty(), "in tunnels: {tunnels:?}"),
+        Transport::Geneve => {
+            assert!(!tunnels.is_empty() && plain.is_empty(), "in tunnels: {tunnels:?}, others: {plain:?}");
+        }
+        Transport::NoOverlay => {
+            assert!(tunnels.is_empty() && !plain.is_empty(), "in tunnels: {tunnels:?}, others: {plain:?}");
+        }
     }
 }
 
 /// Waits until a pod reaches another: routes have to be learned first.
-pub fn reached(scene: &Scene, from: &Pod, to: &Pod) {
+fn reached(scene: &Scene, from: &Pod, to: &Pod) {
     wait_for(&format!("an answer of {}", to.address), PATIENCE, || scene.asker_seen(from, to));
 }
 
