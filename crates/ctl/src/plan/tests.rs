@@ -216,6 +216,49 @@ fn an_advertisement_comes_down_to_lines_of_frr() {
 }
 
 #[test]
+fn the_advertisement_of_a_tenants_network_is_shown_with_all_that_follows() {
+    let known = kinds::all();
+    let outlook = after(|world| {
+        for object in [
+            json!({ "apiVersion": "frrk8s.metallb.io/v1beta1", "kind": "FRRConfiguration",
+                    "metadata": { "namespace": "frr-k8s-system", "name": "peers" },
+                    "spec": { "bgp": { "routers": [{ "asn": 64512, "neighbors": [
+                        { "address": "172.18.0.254", "asn": 64513 },
+                    ] }] } } }),
+            json!({ "apiVersion": "k8s.ovn.org/v1", "kind": "RouteAdvertisements", "metadata": { "name": "blue" },
+                    "spec": {
+                        "networkSelectors": [{
+                            "networkSelectionType": "ClusterUserDefinedNetworks",
+                            "clusterUserDefinedNetworkSelector": { "networkSelector": { "matchLabels": {
+                                "k8s.ovn.org/metadata.name": "blue",
+                            } } },
+                        }],
+                        "nodeSelector": {}, "frrConfigurationSelector": {}, "advertisements": ["PodNetwork"],
+                    } }),
+        ] {
+            let wishes = manifest::sort_out(vec![written(object)], &known, "").expect("manifests");
+            let wish = &wishes.objects[0];
+            wish.known.enter(world, wish.value.clone()).expect("an object");
+        }
+    });
+    let generated = outlook.api.iter().filter(|change| change.name.contains("/ovnk-generated-"));
+    let told: Vec<&Change> = generated.filter(|change| change.action == Action::Add).collect();
+    assert_eq!(told.len(), 3, "one a node: {:?}", outlook.api);
+    assert!(told.iter().all(|change| change.after["prefixes"][0].is_string()), "{told:?}");
+    let nad = outlook.api.iter().find(|change| change.name.starts_with("NetworkAttachmentDefinition"));
+    assert_eq!(
+        nad.expect("blue's").after["k8s.ovn.org/route-advertisements"],
+        json!(r#"["blue"]"#),
+        "{:?}",
+        outlook.api
+    );
+    for node in ["node-a", "node-b", "node-c"] {
+        let layers: BTreeSet<&str> = on(&outlook, node).iter().map(|change| change.layer).collect();
+        assert!(layers.contains("frr"), "{node}: {layers:?}");
+    }
+}
+
+#[test]
 fn tables_tell_what_is_refused_and_how_much_changes() {
     let mut case = case_of(tenants());
     let object = case.objects.iter_mut().find(|object| object.object.name == "red").expect("the object");
