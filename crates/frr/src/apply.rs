@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Instant;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command as Process;
@@ -22,7 +23,7 @@ use crate::render::{Rendered, render};
 use crate::state::{SessionReader, StateError};
 use crate::tree::{Block, parse, redact};
 use crate::vty::VtyError;
-use crate::watch::{hold_back, unwatched};
+use crate::watch::{Patience, watches};
 
 /// FRR on a node.
 #[derive(Debug, Clone)]
@@ -52,17 +53,8 @@ pub struct Report {
     pub commands: usize,
     /// Whether FRR's file was written.
     pub written: bool,
-    /// Neighbours that BFD will watch once their sessions stand: it is worth coming back when one does.
+    /// Neighbours that BFD is to watch and whose sessions do not stand: it is worth coming back when one does.
     pub waiting: usize,
-}
-
-/// When BFD begins to watch a neighbour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bfd {
-    /// Once its session stands: that is the quickest way to one.
-    OnceUp,
-    /// Now: a neighbour that lost sight of us waits for BFD before it talks with us again.
-    AtOnce,
 }
 
 /// FRR does not do what it should.
@@ -124,18 +116,10 @@ fn failed(what: &'static str) -> impl FnOnce(io::Error) -> SyncError {
 
 impl Frr {
     /// Makes FRR do this. When nothing differs, nothing is told and nothing is written.
-    pub async fn sync(&self, config: &Config) -> Result<Report, SyncError> {
-        self.sync_with(config, Bfd::OnceUp).await
-    }
-
-    /// The same, with a say in when BFD begins.
-    pub async fn sync_with(&self, config: &Config, bfd: Bfd) -> Result<Report, SyncError> {
+    pub async fn sync(&self, config: &Config, patience: &mut Patience) -> Result<Report, SyncError> {
         let (mut rendered, texts) = (render(config), Texts::of(config));
         let before = self.running().await?;
-        let waiting = match bfd {
-            Bfd::OnceUp => self.hold_bfd_back(&mut rendered.ours, &before).await?,
-            Bfd::AtOnce => 0,
-        };
+        let waiting = self.hold_bfd_back(&mut rendered.ours, &before, patience).await?;
         let ledger = Ledger::read(&self.ledger()).map_err(failed("reading what texts brought"))?;
         let want = wanted(&rendered, &ledger, &before);
         let commands = difference(&want, &before, &ledger.lent());
@@ -149,13 +133,15 @@ impl Frr {
     }
 
     /// Leaves out BFD where it would only be in the way.
-    async fn hold_bfd_back(&self, want: &mut Block, running: &Running) -> Result<usize, SyncError> {
-        let unwatched = unwatched(want, running.get(&Daemon::Bgpd));
-        if unwatched.is_empty() {
-            return Ok(0);
-        }
-        let sessions = SessionReader::new(&self.sockets).read().await?;
-        Ok(hold_back(want, unwatched, &sessions))
+    async fn hold_bfd_back(
+        &self,
+        want: &mut Block,
+        running: &Running,
+        patience: &mut Patience,
+    ) -> Result<usize, SyncError> {
+        let sessions =
+            if watches(want) { SessionReader::new(&self.sockets).read().await? } else { Vec::new() };
+        Ok(patience.hold_back(want, running.get(&Daemon::Bgpd), &sessions, Instant::now()))
     }
 
     /// Applies a difference, or takes it back. Returns what FRR runs with afterwards.

@@ -22,5 +22,6 @@ pub mod tree;
 pub mod vty;
 mod watch;
 
-pub use apply::{Bfd, Frr, Report, SyncError};
+pub use apply::{Frr, Report, SyncError};
 pub use state::{Session, SessionReader};
+pub use watch::Patience;

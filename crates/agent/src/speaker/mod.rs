@@ -7,7 +7,6 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use kube::Client;
@@ -15,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::MissedTickBehavior;
 use tracing::warn;
 use underlay_frr::state::ESTABLISHED;
-use underlay_frr::{Bfd, Frr, Session, SessionReader, SyncError};
+use underlay_frr::{Frr, Patience, Session, SessionReader, SyncError};
 use underlay_plan::node::frr::{Conflict, Merged};
 use underlay_runtime::edge::{Edge, EdgeMetrics, EdgeState, Publisher, Report};
 use underlay_runtime::feed::text_with_sources;
@@ -28,8 +27,6 @@ use states::{Told, redacted};
 
 /// How often sessions are looked at. FRR tells nobody when one changes, and a look costs next to nothing.
 const LOOK: Duration = Duration::from_millis(250);
-/// For how long BFD waits for sessions to stand. Whoever has not answered by then may wait for BFD.
-const FOR_SESSIONS: Duration = Duration::from_secs(5);
 
 /// The node's speaker.
 pub struct Speaker {
@@ -57,8 +54,8 @@ struct Applied {
     result: String,
     /// FRR's configuration, without passwords.
     running: String,
-    /// Neighbours that wait for their session before BFD watches them.
-    waiting: usize,
+    /// When neighbours that do not answer are tried in another way.
+    again: Option<Instant>,
     /// What has no part in the configuration.
     conflicts: Vec<Conflict>,
 }
@@ -75,19 +72,15 @@ impl Speaker {
         let edge = Edge::new("frr", merged.plans(), metrics).resync(Duration::from_mins(1));
         let (state, waker) = (edge.state(), edge.waker());
         let reader = SessionReader::new(&frr.sockets);
-        let mut refusals = Refusals::default();
-        let impatient = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&impatient);
-        tokio::spawn(edge.run(async move |merged: Arc<Merged>| {
-            let bfd = if asked.swap(false, Ordering::Relaxed) { Bfd::AtOnce } else { Bfd::OnceUp };
-            apply(&frr, &merged, bfd, &mut refusals, &applied).await
-        }));
+        let mut memory = Memory::default();
+        tokio::spawn(
+            edge.run(async move |merged: Arc<Merged>| apply(&frr, &merged, &mut memory, &applied).await),
+        );
 
         let told = Publisher::default();
         let node = place.node.to_owned();
         states::start(place, told.plans(), metrics);
-        let wake = Wake { edge: waker, impatient, since: None };
-        tokio::spawn(look(node, reader, told, applied_seen, merged.plans(), wake));
+        tokio::spawn(look(node, reader, told, applied_seen, merged.plans(), waker));
         Some(Self { merged, secrets: watch::Sender::default(), state })
     }
 
@@ -115,20 +108,27 @@ impl Speaker {
     }
 }
 
+/// What is known from one configuration to the next.
+#[derive(Default)]
+struct Memory {
+    refusals: Refusals,
+    patience: Patience,
+}
+
 async fn apply(
     frr: &Frr,
     merged: &Merged,
-    bfd: Bfd,
-    refusals: &mut Refusals,
+    memory: &mut Memory,
     applied: &watch::Sender<Applied>,
 ) -> Result<Report, String> {
     if *merged == Merged::default() && !frr.sockets.exists() {
         // A node without FRR, and nobody asks for any.
         return Ok(Report::default());
     }
+    let Memory { refusals, patience } = memory;
     let mut merged = refusals.leave_out(merged);
     let result = loop {
-        match frr.sync_with(&merged.config, bfd).await.map_err(SyncError::blamed) {
+        match frr.sync(&merged.config, patience).await.map_err(SyncError::blamed) {
             Err(Ok((object, reason))) => merged = refusals.add(merged, object, reason),
             Err(Err(error)) => break Err(error),
             Ok(report) => break Ok(report),
@@ -148,7 +148,7 @@ async fn apply(
     applied.send_if_modified(|applied| {
         let old = applied.clone();
         applied.result = answer;
-        applied.waiting = result.as_ref().map_or(0, |report| report.waiting);
+        applied.again = patience.until();
         applied.running = running.unwrap_or(old.running.clone());
         applied.conflicts = told(&old.conflicts, merged.conflicts);
         *applied != old
@@ -172,7 +172,7 @@ async fn look(
     told: Publisher<Told>,
     mut applied: watch::Receiver<Applied>,
     mut merged: underlay_runtime::edge::Plans<Merged>,
-    mut frr: Wake,
+    frr: Arc<Notify>,
 ) {
     let mut sessions: Option<Vec<Session>> = Some(Vec::new());
     let mut pause = tokio::time::interval(LOOK);
@@ -188,11 +188,11 @@ async fn look(
         }
         let now = reader.read().await.ok();
         let returned = sessions.is_none() && now.is_some();
-        let newly_up = up(now.as_deref()) > up(sessions.as_deref()) && applied.borrow().waiting > 0;
-        if returned || newly_up {
-            frr.edge.notify_one();
+        let changed = up(now.as_deref()) != up(sessions.as_deref());
+        let due = applied.borrow().again.is_some_and(|again| again <= Instant::now());
+        if returned || changed || due {
+            frr.notify_one();
         }
-        frr.wait(applied.borrow().waiting > 0, Instant::now());
         if applied.borrow().result.is_empty() {
             continue;
         }
@@ -201,27 +201,8 @@ async fn look(
     }
 }
 
-/// What makes the edge look at FRR again.
-struct Wake {
-    edge: Arc<Notify>,
-    /// Tells it that neighbours were waited for long enough, and BFD must begin without them.
-    impatient: Arc<AtomicBool>,
-    /// Since when neighbours are waited for.
-    since: Option<Instant>,
-}
-
-impl Wake {
-    /// Counts the time for which neighbours are waited for.
-    fn wait(&mut self, waiting: bool, now: Instant) {
-        let since = waiting.then(|| self.since.unwrap_or(now));
-        self.since = since.filter(|since| now.duration_since(*since) < FOR_SESSIONS);
-        if since != self.since {
-            self.impatient.store(true, Ordering::Relaxed);
-            self.edge.notify_one();
-        }
-    }
-}
-
-fn up(sessions: Option<&[Session]>) -> usize {
-    sessions.unwrap_or_default().iter().filter(|session| session.state == ESTABLISHED).count()
+/// VRF and neighbour of the sessions that stand: BFD comes and goes with them.
+fn up(sessions: Option<&[Session]>) -> BTreeSet<(&str, &str)> {
+    let standing = sessions.unwrap_or_default().iter().filter(|session| session.state == ESTABLISHED);
+    standing.map(|session| (session.vrf.as_str(), session.peer.as_str())).collect()
 }

@@ -202,17 +202,3 @@ async fn one_users_mistake_is_named_sessions_are_told_and_no_password_is_seen() 
         }
     }
 }
-
-#[test]
-fn neighbors_are_waited_for_before_bfd_begins_without_them() {
-    let (edge, impatient) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
-    let mut wake = Wake { edge, impatient: Arc::clone(&impatient), since: None };
-    let (begin, second) = (Instant::now(), Duration::from_secs(1));
-    let mut asked = |waiting, seconds| {
-        wake.wait(waiting, begin + second * seconds);
-        impatient.swap(false, Ordering::Relaxed)
-    };
-    assert!(!asked(false, 0) && !asked(true, 10) && !asked(true, 14));
-    assert!(asked(true, 15), "long enough");
-    assert!(!asked(true, 16) && !asked(false, 18) && !asked(true, 22), "counted anew");
-}

@@ -1,15 +1,18 @@
 //! Sessions stay up through every change that is not about them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use underlay_desired::frr::{
     BfdProfile, BfdSettings, Community, Config, Neighbor, NextHop, Password, Peer, PrefixRange, Receive,
     Session, Tags, Vrf,
 };
-use underlay_testkit::FrrHost;
+use underlay_frr::state::ESTABLISHED;
+use underlay_frr::{Frr, Patience, SessionReader};
+use underlay_testkit::{FrrHost, OutputExt};
 
 use crate::configs::{config, neighbor, session, why, with_text};
-use crate::{DONE, edge, until_established};
+use crate::{DONE, edge, sync, until_established};
 
 /// A router that a node talks with on two addresses.
 const TOR: &str = "\
@@ -158,18 +161,18 @@ async fn no_change_of_something_else_resets_a_session() {
     let (node, tor) = (FrrHost::start("node", ""), FrrHost::start("tor", TOR));
     node.connect(&tor);
     let mut config = base();
-    edge(&node).sync(&config).await.expect("a first configuration");
+    sync(&edge(&node), &config).await.expect("a first configuration");
     until_established(&node, 2).await;
-    edge(&node).sync(&config).await.expect("BFD");
+    sync(&edge(&node), &config).await.expect("BFD");
     tor.wait_until_shows("show bfd peers json", "\"status\":\"up\"");
     let ups = || PEERS.map(|peer| node.established(peer));
     let before = ups();
-    assert_eq!(edge(&node).sync(&config).await.expect("a restart of the agent"), DONE);
+    assert_eq!(sync(&edge(&node), &config).await.expect("a restart of the agent"), DONE);
     for (what, change) in changes() {
         change(&mut config);
-        let report = edge(&node).sync(&config).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let report = sync(&edge(&node), &config).await.unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(report.commands > 0, "{what}");
-        let again = edge(&node).sync(&config).await.expect("a restart of the agent");
+        let again = sync(&edge(&node), &config).await.expect("a restart of the agent");
         assert_eq!(again, DONE, "{what}: {}", node.configuration());
         assert_eq!(ups(), before, "{what}");
     }
@@ -177,8 +180,54 @@ async fn no_change_of_something_else_resets_a_session() {
     for words in ["64512:100", "64512:1:7", "10.0.0.77", "64700"] {
         tor.wait_until_shows(about, words);
     }
-    tor.wait_until_hides(std::time::Duration::from_secs(5), "show bgp ipv4 unicast", "10.245.");
+    tor.wait_until_hides(Duration::from_secs(5), "show bgp ipv4 unicast", "10.245.");
     assert_eq!(ups(), before);
     let there = tor.vtysh("show bfd peers json");
     assert!(there.contains("\"remote-detect-multiplier\":7"), "{there}");
+}
+
+/// A router that BFD watched for, and that saw us go, waits for BFD when we come back; one that nobody told of BFD waits
+/// for us. Both get their session.
+#[tokio::test]
+async fn neighbors_that_wait_for_bfd_and_such_without_it_come_back() {
+    let (node, tor) = (FrrHost::start("node", ""), FrrHost::start("tor", TOR));
+    node.connect(&tor);
+    let (frr, config) = (edge(&node), base());
+    let mut patience = Patience::default();
+    until_up(&frr, &config, &mut patience, PEERS.len()).await;
+    tor.wait_until_shows("show bfd peers json", "\"status\":\"up\"");
+
+    // The router notices by itself: nobody takes leave.
+    let silence = "table inet silence { chain out { type filter hook output priority 0; oifname eth0 drop; }; \
+                   chain in { type filter hook input priority 0; iifname eth0 drop; }; }";
+    node.run("nft", &[silence]).ok();
+    tor.wait_until_shows("show bfd peers json", "\"status\":\"down\"");
+    tor.wait_until_hides(
+        Duration::from_secs(10),
+        "show bgp neighbors 10.0.0.1 json",
+        "\"bgpState\":\"Established\"",
+    );
+    frr.sync(&Config::default(), &mut patience).await.expect("nobody to talk with");
+    node.run("nft", &["delete table inet silence"]).ok();
+    until_up(&frr, &config, &mut patience, PEERS.len()).await;
+
+    frr.sync(&Config::default(), &mut patience).await.expect("nobody to talk with");
+    tor.vtysh("configure terminal\nrouter bgp 64513\nno neighbor 10.0.0.1 bfd");
+    until_up(&frr, &config, &mut patience, PEERS.len()).await;
+}
+
+/// Looks at FRR again and again, as the agent does, until so many sessions stand.
+async fn until_up(frr: &Frr, config: &Config, patience: &mut Patience, count: usize) {
+    let began = Instant::now();
+    loop {
+        frr.sync(config, patience).await.expect("FRR takes it");
+        let sessions = SessionReader::new(&frr.sockets).read().await.expect("sessions");
+        if sessions.iter().filter(|one| one.state == ESTABLISHED).count() == count {
+            frr.sync(config, patience).await.expect("BFD for all of them");
+            println!("{count} sessions after {:?}", began.elapsed());
+            return;
+        }
+        assert!(began.elapsed() < Duration::from_secs(40), "{sessions:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }

@@ -5,7 +5,7 @@ use underlay_net::Family;
 use underlay_testkit::FrrHost;
 
 use crate::configs::{config, neighbor, session, with_text};
-use crate::{DONE, edge, until_established};
+use crate::{DONE, edge, sync, until_established};
 
 /// A peer of our own autonomous system, on the link and, from another address, far away.
 const PEER: &str = "\
@@ -61,9 +61,9 @@ async fn neighbours_of_every_kind_talk() {
     let plain = config(64512, &prefixes, vec![(Peer::Interface("eth0".to_owned()), on_link), far]);
     let config = with_text(plain, REFLECTOR);
     let frr = edge(&node);
-    frr.sync(&config).await.expect("neighbours");
+    sync(&frr, &config).await.expect("neighbours");
     until_established(&node, 2).await;
-    assert_eq!(frr.sync(&config).await.expect("the same again"), DONE, "{}", node.configuration());
+    assert_eq!(sync(&frr, &config).await.expect("the same again"), DONE, "{}", node.configuration());
     peer.wait_until_shows("show bgp ipv4 unicast 10.244.1.0/24 json", "\"locPrf\":321");
     peer.wait_until_shows("show bgp ipv6 unicast fd01::/64 json", "\"valid\":true");
     node.wait_until_shows("show bgp ipv4 unicast 10.99.1.0/24 json", "\"valid\":true");

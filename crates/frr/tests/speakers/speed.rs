@@ -9,7 +9,7 @@ use underlay_frr::tree::Block;
 use underlay_testkit::FrrHost;
 
 use crate::configs::{config, neighbor, session};
-use crate::{TOR, edge, until_established};
+use crate::{TOR, edge, sync, until_established};
 
 fn prefixes(count: usize) -> Config {
     let prefixes: Vec<String> = (0..count).map(|number| format!("10.200.{number}.0/24")).collect();
@@ -41,7 +41,7 @@ async fn one_more_prefix_where_there_are_a_hundred() {
     node.connect(&tor);
     let frr = edge(&node);
     let began = Instant::now();
-    frr.sync(&prefixes(100)).await.expect("a hundred");
+    sync(&frr, &prefixes(100)).await.expect("a hundred");
     println!("a hundred prefixes: {:?}", began.elapsed());
     until_established(&node, 1).await;
     tor.wait_until_shows("show bgp ipv4 unicast", "10.200.99.0/24");
@@ -50,7 +50,7 @@ async fn one_more_prefix_where_there_are_a_hundred() {
         let (config, last) = (prefixes(count), count - 1);
         let began = Instant::now();
         let synced = async {
-            let report = frr.sync(&config).await.expect("one more");
+            let report = sync(&frr, &config).await.expect("one more");
             (report, began.elapsed())
         };
         let heard = async {
@@ -65,7 +65,7 @@ async fn one_more_prefix_where_there_are_a_hundred() {
         println!("prefix {count}: applied in {synced:?}, at the router after {heard:?}, {report:?}");
     }
     let began = Instant::now();
-    frr.sync(&prefixes(105)).await.expect("nothing new");
+    sync(&frr, &prefixes(105)).await.expect("nothing new");
     println!("nothing new: {:?}", began.elapsed());
     let began = Instant::now();
     frr.running().await.expect("what daemons run with");
