@@ -311,13 +311,14 @@ impl<'a> Attempt<'a> {
 
 /// Whether an object is what another one should be, with its marks.
 fn is(there: &FRRConfiguration, wanted: &FRRConfiguration) -> bool {
-    let marks = |of: &FRRConfiguration| {
-        let label = of.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL)).cloned();
-        let origin =
-            of.metadata.annotations.as_ref().and_then(|origin| origin.get(GeneratedFrom::KEY)).cloned();
-        (label, origin)
-    };
     marks(there) == marks(wanted) && there.spec == wanted.spec
+}
+
+/// The label and the annotation that say what an object was generated from.
+fn marks(of: &FRRConfiguration) -> (Option<&String>, Option<&String>) {
+    let ObjectMeta { labels, annotations, .. } = &of.metadata;
+    let label = labels.as_ref().and_then(|labels| labels.get(LABEL));
+    (label, annotations.as_ref().and_then(|annotations| annotations.get(GeneratedFrom::KEY)))
 }
 
 fn because_of(why: &Why, source: &Key, node: &Node) -> Why {
