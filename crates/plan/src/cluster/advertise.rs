@@ -195,7 +195,8 @@ impl<'a> Attempt<'a> {
         let why = self.why(request);
         let (mut uncovered, mut waiting, mut leaks) = (Vec::new(), Waiting::new(), request.leaks());
         for node in nodes {
-            let speech = Speech::new(request, node, held.get(&node.name).map_or(&[], Vec::as_slice));
+            let held = held.get(&node.name).map_or(&[][..], Vec::as_slice);
+            let speech = Speech::new(request, node, held, self.existing.prefixes(self.name, &node.name));
             let (lacks, covering) = (waits(&speech, node), sources.covering(node));
             if speech.is_empty() && lacks.is_empty() {
                 continue;

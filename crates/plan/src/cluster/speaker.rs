@@ -6,6 +6,7 @@
 mod families;
 mod leaks;
 mod source;
+mod texts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use underlay_api::Shared;
 use underlay_api::frr::{
     Advertise, AllowMode, AllowedIn, AllowedOut, Bgp, FRRConfigurationSpec, Neighbor, PrefixSelector,
     RawConfig, Receive, Router,
@@ -26,6 +28,7 @@ use super::advertise::networks::{Known, Part};
 pub use families::Families;
 pub use leaks::Leaks;
 pub use source::{HOSTNAME, Source, Sources};
+use texts::texts;
 
 /// How the default VRF is named where a name is needed.
 pub const DEFAULT_VRF: &str = "default";
@@ -101,12 +104,19 @@ struct Words {
 }
 
 impl<'a> Speech<'a> {
-    /// What this node says of its parts of the networks, and of addresses it holds.
-    pub fn new(request: &'a Request<'a>, node: &'a Node, held: &[IpNet]) -> Self {
+    /// What this node says of its parts of the networks, and of addresses it holds. `there` is what it said before.
+    pub fn new(
+        request: &'a Request<'a>,
+        node: &'a Node,
+        held: &[IpNet],
+        there: Option<&Shared<String>>,
+    ) -> Self {
         let parts = parts(&request.networks, node);
         let pods = parts.iter().filter(|_| request.pods).copied().flatten();
-        let all =
-            if request.target == TargetVrf::Auto { Families::default() } else { texts(pods.chain(held)) };
+        let all = match request.target {
+            TargetVrf::Auto => Families::default(),
+            _ => texts(pods.chain(held), there),
+        };
         Self { request, node, own: own_addresses(node), parts, all }
     }
 
@@ -185,7 +195,7 @@ impl<'a> Speech<'a> {
             TargetVrf::Auto => {
                 let place = *request.by_vrf.get(if is_default(vrf) { DEFAULT_VRF } else { vrf })?;
                 let (prefixes, heard) =
-                    (texts(self.parts[place].iter()), request.networks[place].heard.clone());
+                    (texts(self.parts[place].iter(), None), request.networks[place].heard.clone());
                 Some(Words { prefixes, heard, network: Some(place) })
             }
             _ => Some(Words { prefixes: self.all.clone(), heard: request.heard.clone(), network: None }),
@@ -340,26 +350,6 @@ fn family(neighbor: &Neighbor) -> Result<Option<Family>, ()> {
 
 fn peer(neighbor: &Neighbor) -> &str {
     if neighbor.address.is_empty() { &neighbor.interface } else { &neighbor.address }
-}
-
-/// Prefixes in the order of their texts, each once.
-fn texts<'a>(nets: impl Iterator<Item = &'a IpNet>) -> Families<String> {
-    let text = |net: &IpNet| {
-        let text = net.to_string();
-        (beginning(&text), text)
-    };
-    let mut texts: Vec<(u128, String)> = nets.map(text).collect();
-    texts.sort_unstable();
-    texts.dedup();
-    Families::new(texts.into_iter().map(|(_, text)| text).collect(), String::as_str)
-}
-
-/// The beginning of a text as a number: where two differ there, they are in the same order. A node may have a thousand
-/// prefixes, and numbers are compared faster.
-fn beginning(text: &str) -> u128 {
-    let mut bytes = [0; 16];
-    bytes.iter_mut().zip(text.bytes()).for_each(|(place, byte)| *place = byte);
-    u128::from_be_bytes(bytes)
 }
 
 /// Text that makes the routers take routes that come back with their own AS number: nodes share one, and hear of each

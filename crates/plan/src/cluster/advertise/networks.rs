@@ -246,7 +246,7 @@ fn heard(ranges: impl Iterator<Item = (IpNet, u8)>) -> Families<PrefixSelector> 
     };
     let mut selectors: Vec<PrefixSelector> = ranges.map(selector).collect();
     selectors.sort_by(|one, other| one.prefix.cmp(&other.prefix));
-    Families::new(selectors, |selector| &selector.prefix)
+    Families::new(selectors.into(), |selector| &selector.prefix)
 }
 
 /// Names of the definitions that some namespace has an attachment of.

@@ -21,8 +21,7 @@ impl<T> Default for Families<T> {
 
 impl<T: Clone> Families<T> {
     /// This list, whose items have their prefix as a text.
-    pub fn new(all: Vec<T>, text: impl Fn(&T) -> &str) -> Self {
-        let all: Shared<T> = all.into();
+    pub fn new(all: Shared<T>, text: impl Fn(&T) -> &str) -> Self {
         let is = |item: &T, family| family_of(text(item)) == family;
         let of = |family| {
             if all.iter().all(|item| is(item, family)) {

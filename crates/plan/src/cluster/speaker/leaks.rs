@@ -72,3 +72,50 @@ fn take_over(router: &mut Router, imports: &Shared<Import>) {
     let new = imports.iter().filter(|import| !there.contains(import.vrf.as_str()));
     router.imports = router.imports.iter().chain(new).cloned().collect();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vrfs(imports: &[Import]) -> Vec<&str> {
+        imports.iter().map(|import| import.vrf.as_str()).collect()
+    }
+
+    fn leaks() -> Leaks<'static> {
+        Leaks::new(Some(DEFAULT_VRF), &BTreeMap::from([("blue", 1), (DEFAULT_VRF, 0), ("red", 2)]))
+    }
+
+    #[test]
+    fn nodes_share_routers_and_each_has_those_of_its_own_parts() {
+        let mut leaks = leaks();
+        let mut speak = |parts: &[usize]| {
+            let mut own = [Router { asn: 64512, ..Router::default() }];
+            let leaked = leaks.leak(&mut own, |place| parts.contains(&place));
+            (own, leaked)
+        };
+        let ([own], all) = speak(&[0, 1, 2]);
+        assert_eq!(vrfs(&own.imports), ["blue", "red"]);
+        let ([own], some) = speak(&[0, 2]);
+        assert_eq!(vrfs(&own.imports), ["red"]);
+        assert_eq!((some.len(), some[0].vrf.as_str(), some[0].asn), (1, "red", 64512));
+        assert_eq!(vrfs(&some[0].imports), [DEFAULT_VRF]);
+        assert!(Arc::ptr_eq(&some[0], &all[1]), "there is one of them, whatever the number of nodes");
+    }
+
+    #[test]
+    fn what_a_router_takes_over_anyway_stays() {
+        let imports = ["green", "red"].map(import).into();
+        let mut own = [Router { asn: 64512, imports, ..Router::default() }];
+        leaks().leak(&mut own, |_| true);
+        assert_eq!(vrfs(&own[0].imports), ["green", "red", "blue"]);
+    }
+
+    #[test]
+    fn routers_of_another_number_are_others() {
+        let mut leaks = leaks();
+        for asn in [64512, 64513] {
+            let leaked = leaks.leak(&mut [Router { asn, ..Router::default() }], |_| true);
+            assert!(leaked.iter().all(|router| router.asn == asn));
+        }
+    }
+}
