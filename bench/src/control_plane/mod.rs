@@ -53,12 +53,17 @@ async fn measure(bench: &Bench) -> Result<Figures> {
     writes.add(&run.phase(ADVERTISED, phases::advertise(&client, nodes, networks)).await?);
     writes.add(&run.phase(PEERS, phases::change_peers(&client, nodes)).await?);
     run.tell("writes with advertisement and change of peers", count(writes.count()), "", WRITES[1]);
+    let told = phases::generated_configurations(&client).await?;
     writes.add(&run.phase("delete networks", phases::delete(&client, nodes)).await?);
     run.figures.tell("writes, all", count(writes.count()), "");
     run.figures.tell("writes of the lease, all", count(writes.leases), "");
     run.tell("CPU, all", run.cpu, "s", CPU);
     let memory = run.stage.manager.peak_memory()?;
     run.tell("peak memory", memory, "MiB", MEMORY);
+    run.stage.end_manager().await?;
+    let (created, replaced) = phases::write_copies(&client, told).await?;
+    run.figures.tell("API server alone: as many configurations created", created.as_secs_f64(), "s");
+    run.figures.tell("API server alone: as many replaced", replaced.as_secs_f64(), "s");
     Ok(run.figures)
 }
 

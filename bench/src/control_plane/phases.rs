@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Node};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt};
 use serde::Serialize;
@@ -102,8 +104,7 @@ pub async fn advertise(client: &Client, nodes: usize, networks: usize) -> Result
 pub async fn change_peers(client: &Client, nodes: usize) -> Result<Took> {
     let configurations = Api::<FRRConfiguration>::namespaced(client.clone(), SPEAKERS);
     let mut peers = objects::peers()?;
-    let neighbors = peers.spec.bgp.routers.iter_mut().flat_map(|router| &mut router.neighbors);
-    neighbors.for_each(|neighbor| neighbor.asn = OTHER_PEER);
+    peer_with(&mut peers, OTHER_PEER);
     let patch = Patch::Merge(json!({ "spec": peers.spec }));
     let follows = |object: &FRRConfiguration| {
         let mut neighbors = object.spec.bgp.routers.iter().flat_map(|router| &router.neighbors);
@@ -117,6 +118,36 @@ pub async fn change_peers(client: &Client, nodes: usize) -> Result<Took> {
     };
     let (asked, done) = tokio::try_join!(asked, done)?;
     Ok(Took::new(began, asked, done))
+}
+
+/// The configurations that the manager has written.
+pub async fn generated_configurations(client: &Client) -> Result<Vec<FRRConfiguration>> {
+    let configurations = Api::<FRRConfiguration>::namespaced(client.clone(), SPEAKERS);
+    let mut all = configurations.list(&ListParams::default()).await.context("listing configurations")?.items;
+    all.retain(generated);
+    Ok(all)
+}
+
+/// Makes copies of configurations and then changes them, with nothing to decide: so long the API server takes for that
+/// many writes, whoever asks for them. Returns how long each took.
+pub async fn write_copies(client: &Client, originals: Vec<FRRConfiguration>) -> Result<(Duration, Duration)> {
+    let configurations = Api::<FRRConfiguration>::namespaced(client.clone(), SPEAKERS);
+    let copy = |one: FRRConfiguration| FRRConfiguration {
+        metadata: ObjectMeta { name: Some(format!("copy-of-{}", one.name_any())), ..ObjectMeta::default() },
+        ..one
+    };
+    let copies: Vec<FRRConfiguration> = originals.into_iter().map(copy).collect();
+    let began = Instant::now();
+    let created = create(&configurations, &copies).await?.duration_since(began);
+    let written = configurations.list(&ListParams::default()).await.context("listing copies")?.items;
+    let mut written: Vec<_> =
+        written.into_iter().filter(|one| one.name_any().starts_with("copy-of-")).collect();
+    written.iter_mut().for_each(|one| peer_with(one, PEER));
+    let (params, began) = (PostParams::default(), Instant::now());
+    let requests = stream::iter(&written)
+        .map(async |one| configurations.replace(&one.name_any(), &params, one).await.map(drop));
+    requests.buffer_unordered(AT_ONCE).try_collect::<()>().await.context("replacing copies")?;
+    Ok((created, began.elapsed()))
 }
 
 /// All networks are deleted; no definition, no attachment and no part of a node is left.
@@ -158,6 +189,12 @@ fn parts(node: &Node) -> usize {
     let text = node.annotations().get(NodeSubnets::KEY).map_or("{}", String::as_str);
     let parts: BTreeMap<String, Vec<String>> = serde_json::from_str(text).unwrap_or_default();
     parts.len()
+}
+
+/// Makes all neighbors of a configuration have this number.
+fn peer_with(configuration: &mut FRRConfiguration, asn: u32) {
+    let routers = configuration.spec.bgp.routers.iter_mut().map(Arc::make_mut);
+    routers.flat_map(|router| &mut router.neighbors).for_each(|neighbor| neighbor.asn = asn);
 }
 
 /// Whether a configuration is none of the users'.

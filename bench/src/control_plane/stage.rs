@@ -27,7 +27,7 @@ pub struct Stage {
     pub manager: Process,
     audit: Audit,
     // Dropped in order: the manager before its server.
-    _daemon: Child,
+    daemon: Child,
     _server: ApiServer,
     _scratch: Scratch,
 }
@@ -41,7 +41,12 @@ impl Stage {
         let manager = Process::of(daemon.id().context("the manager ended")?);
         let client = client::connect(Some(&server.kubeconfig())).await?;
         let audit = Audit::new(server.audit_log());
-        Ok(Self { client, manager, audit, _daemon: daemon, _server: server, _scratch: scratch })
+        Ok(Self { client, manager, audit, daemon, _server: server, _scratch: scratch })
+    }
+
+    /// Ends the manager: what is asked for from then on is not answered.
+    pub async fn end_manager(&mut self) -> Result<()> {
+        self.daemon.kill().await.context("ending the manager")
     }
 
     /// Waits until the manager writes no more; returns what it wrote since the last time.

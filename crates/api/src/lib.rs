@@ -20,6 +20,7 @@ pub mod nad;
 pub mod network;
 pub mod route_advertisements;
 mod schema;
+mod shared;
 mod words;
 
 pub use annotations::{Annotation, BadAnnotation};
@@ -30,6 +31,7 @@ pub use kubevirt::{VirtualMachineInstance, VirtualMachineInstanceMigration};
 pub use nad::NetworkAttachmentDefinition;
 pub use network::{ClusterUserDefinedNetwork, UserDefinedNetwork};
 pub use route_advertisements::RouteAdvertisements;
+pub use shared::Shared;
 
 /// Fields of a peer's object that this version does not know. They are handed on as they came.
 pub type Unknown = std::collections::BTreeMap<String, serde_json::Value>;

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::shared::list;
 use crate::words::words;
-use crate::{Unknown, is_default};
+use crate::{Shared, Unknown, is_default};
 
 /// A BGP peer. It has an `address` or, unnumbered, an `interface`; and an `asn` or a `dynamicASN`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -189,8 +190,9 @@ pub struct Advertise {
 #[serde(default, rename_all = "camelCase")]
 pub struct AllowedOut {
     /// The prefixes, each one a prefix of the router.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub prefixes: Vec<String>,
+    #[serde(with = "list", skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub prefixes: Shared<String>,
 
     /// `filtered` lets these prefixes through, `all` every prefix of the router.
     pub mode: AllowMode,
@@ -290,8 +292,9 @@ pub struct Receive {
 #[serde(default, rename_all = "camelCase")]
 pub struct AllowedIn {
     /// The prefixes.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub prefixes: Vec<PrefixSelector>,
+    #[serde(with = "list", skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(with = "Vec<PrefixSelector>")]
+    pub prefixes: Shared<PrefixSelector>,
 
     /// `filtered` lets these prefixes through, `all` whatever the peer says.
     pub mode: AllowMode,

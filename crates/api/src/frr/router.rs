@@ -1,19 +1,22 @@
 //! BGP routers and BFD profiles.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Evpn, Neighbor};
-use crate::{Unknown, is_default};
+use crate::shared::{items, list};
+use crate::{Shared, Unknown, is_default};
 
 /// The BGP part of a configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Bgp {
     /// The routers, at most one for each VRF.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 50))]
-    pub routers: Vec<Router>,
+    #[serde(with = "items", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<Router>", length(max = 50))]
+    pub routers: Vec<Arc<Router>>,
 
     /// BFD profiles that neighbors refer to by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -47,12 +50,14 @@ pub struct Router {
     pub neighbors: Vec<Neighbor>,
 
     /// Prefixes that the router originates. A neighbor hears of those that its `toAdvertise` lets through.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub prefixes: Vec<String>,
+    #[serde(with = "list", skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub prefixes: Shared<String>,
 
     /// VRFs whose routes are taken over into this one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub imports: Vec<Import>,
+    #[serde(with = "list", skip_serializing_if = "<[_]>::is_empty")]
+    #[schemars(with = "Vec<Import>")]
+    pub imports: Shared<Import>,
 
     /// Ethernet VPN: what this router does with VXLAN networks.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -60,7 +60,7 @@ fn items(settled: &Settled) -> Items {
         let mut spec = serde_json::to_value(&object.spec).unwrap_or_default();
         hide_passwords(&mut spec);
         let prefixes: Vec<&String> =
-            object.spec.bgp.routers.iter().flat_map(|router| &router.prefixes).collect();
+            object.spec.bgp.routers.iter().flat_map(|router| router.prefixes.iter()).collect();
         put(&mut items, &name, json!({ "prefixes": prefixes, "spec": spec }), names(why));
     }
     for (object, told) in &settled.networks {

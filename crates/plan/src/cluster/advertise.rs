@@ -22,7 +22,7 @@ use underlay_desired::{ObjectRef, Why};
 use underlay_world::select::parse;
 use underlay_world::{Key, Node, Settings, World};
 
-use super::speaker::{Request, Source, Sources, Speech, Spoken};
+use super::speaker::{Leaks, Request, Source, Sources, Speech, Spoken};
 use super::verdict::{Verdict, nodes as named};
 use super::{Generated, Numbers, digest};
 use claims::Claims;
@@ -193,9 +193,10 @@ impl<'a> Attempt<'a> {
         let egress = self.spec.advertises(&AdvertisementType::EgressIp);
         let held = if egress { egress_prefixes(self.world, request.networks()) } else { BTreeMap::new() };
         let why = self.why(request);
-        let (mut uncovered, mut waiting) = (Vec::new(), Waiting::new());
+        let (mut uncovered, mut waiting, mut leaks) = (Vec::new(), Waiting::new(), request.leaks());
         for node in nodes {
-            let speech = Speech::new(request, node, held.get(&node.name).map_or(&[], Vec::as_slice));
+            let held = held.get(&node.name).map_or(&[][..], Vec::as_slice);
+            let speech = Speech::new(request, node, held, self.existing.prefixes(self.name, &node.name));
             let (lacks, covering) = (waits(&speech, node), sources.covering(node));
             if speech.is_empty() && lacks.is_empty() {
                 continue;
@@ -207,7 +208,7 @@ impl<'a> Attempt<'a> {
             if speech.is_empty() || !speech.is_known() {
                 self.keep(&node.name);
             } else {
-                self.generate(&speech, node, &covering, &why)?;
+                self.generate(&speech, node, &covering, &why, &mut leaks)?;
             }
             for (network, reason) in lacks {
                 let (_, nodes) = waiting.entry(network).or_insert_with(|| (reason, Vec::new()));
@@ -226,10 +227,11 @@ impl<'a> Attempt<'a> {
         node: &Node,
         covering: &[&Source<'_>],
         why: &Why,
+        leaks: &mut Leaks<'_>,
     ) -> Result<(), Verdict> {
         let mut met = BTreeSet::new();
         for source in covering {
-            match speech.through(source, &mut met).map_err(Verdict::Error)? {
+            match speech.through(source, &mut met, leaks).map_err(Verdict::Error)? {
                 Spoken::Said(specs) => {
                     let why = because_of(why, source.key, node);
                     for (place, spec) in specs.into_iter().enumerate() {
@@ -310,13 +312,14 @@ impl<'a> Attempt<'a> {
 
 /// Whether an object is what another one should be, with its marks.
 fn is(there: &FRRConfiguration, wanted: &FRRConfiguration) -> bool {
-    let marks = |of: &FRRConfiguration| {
-        let label = of.metadata.labels.as_ref().and_then(|labels| labels.get(LABEL)).cloned();
-        let origin =
-            of.metadata.annotations.as_ref().and_then(|origin| origin.get(GeneratedFrom::KEY)).cloned();
-        (label, origin)
-    };
     marks(there) == marks(wanted) && there.spec == wanted.spec
+}
+
+/// The label and the annotation that say what an object was generated from.
+fn marks(of: &FRRConfiguration) -> (Option<&String>, Option<&String>) {
+    let ObjectMeta { labels, annotations, .. } = &of.metadata;
+    let label = labels.as_ref().and_then(|labels| labels.get(LABEL));
+    (label, annotations.as_ref().and_then(|annotations| annotations.get(GeneratedFrom::KEY)))
 }
 
 fn because_of(why: &Why, source: &Key, node: &Node) -> Why {

@@ -165,7 +165,7 @@ impl Fabric {
             ..BfdProfile::default()
         };
         let router = Router { asn, neighbors, ..Router::default() };
-        let bgp = Bgp { routers: vec![router], bfd_profiles: vec![profile], ..Bgp::default() };
+        let bgp = Bgp { routers: vec![Arc::new(router)], bfd_profiles: vec![profile], ..Bgp::default() };
         let namespace = &settings.managed.frr_namespace;
         let name = format!("{PREFIX}{}", digest(&["fabric", FABRIC]));
         let object = FRRConfiguration {

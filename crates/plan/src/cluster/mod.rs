@@ -17,6 +17,7 @@ pub mod transport;
 pub mod verdict;
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -104,7 +105,12 @@ fn by_object<S: Serializer, T: Serialize>(
 /// Ten digits that follow from these names. Names have no slashes.
 fn digest(names: &[&str]) -> String {
     let hash = Sha256::digest(names.join("/"));
-    hash.iter().take(5).fold(String::new(), |digits, byte| format!("{digits}{byte:02x}"))
+    let mut digits = String::new();
+    for byte in &hash[..5] {
+        // Writing to a string does not fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
 }
 
 /// Plans everything.

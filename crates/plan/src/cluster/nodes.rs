@@ -282,23 +282,38 @@ fn default_change(node: &Node, mut subnets: Vec<IpNet>) -> Option<(Arc<str>, Vec
 }
 
 /// The annotation of a node's subnets with these changes; nothing if none are left. It may name a thousand networks on
-/// each of thousands of nodes: the text is written straight from the record.
+/// each of thousands of nodes: record and changes are both in order of their names, and one walk through both writes the
+/// text.
 fn render(recorded: &NodeSubnets, changes: &NodeChanges) -> Option<String> {
-    let mut all: BTreeMap<&str, &[IpNet]> =
-        recorded.0.iter().map(|(network, subnets)| (network.as_str(), subnets.as_slice())).collect();
-    all.extend(changes.iter().map(|(network, subnets)| (network.as_ref(), subnets.as_slice())));
-    let mut text = String::new();
-    for (network, subnets) in all.into_iter().filter(|(_, subnets)| !subnets.is_empty()) {
-        text.push(if text.is_empty() { '{' } else { ',' });
-        // Writing to a string does not fail.
-        let _ = write!(text, "{}:[", Value::from(network));
-        for (index, subnet) in subnets.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            let _ = write!(text, "{comma}\"{subnet}\"");
+    let (mut text, mut changes) = (String::new(), changes.iter().peekable());
+    for (network, subnets) in &recorded.0 {
+        while let Some((new, subnets)) = changes.next_if(|(name, _)| name.as_ref() < network.as_str()) {
+            write_part(&mut text, new, subnets);
         }
-        text.push(']');
+        let change = changes.next_if(|(name, _)| name.as_ref() == network.as_str());
+        write_part(&mut text, network, change.map_or(subnets, |(_, subnets)| subnets));
     }
+    changes.for_each(|(new, subnets)| write_part(&mut text, new, subnets));
     (!text.is_empty()).then(|| text + "}")
+}
+
+fn write_part(text: &mut String, network: &str, subnets: &[IpNet]) {
+    if subnets.is_empty() {
+        return;
+    }
+    text.push(if text.is_empty() { '{' } else { ',' });
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+    // Writing to a string does not fail.
+    let _ = if network.bytes().all(plain) {
+        write!(text, "\"{network}\":[")
+    } else {
+        write!(text, "{}:[", Value::from(network))
+    };
+    for (index, subnet) in subnets.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        let _ = write!(text, "{comma}\"{subnet}\"");
+    }
+    text.push(']');
 }
 
 #[cfg(test)]

@@ -155,6 +155,8 @@ fn untold(speaker: &Speaker, router: &Router) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
     use underlay_desired::{ObjectRef, Why};
     use underlay_world::Session;
@@ -230,9 +232,9 @@ mod tests {
         let mut advertised = advertised(Verdict::Accepted { uncovered: vec![] });
         let (_, generated) = advertised.configurations.first_key_value().unwrap();
         let mut generated = generated.clone();
-        let router = &mut std::sync::Arc::make_mut(&mut generated.object).spec.bgp.routers[0];
+        let router = Arc::make_mut(&mut Arc::make_mut(&mut generated.object).spec.bgp.routers[0]);
         router.vrf = "blue".to_owned();
-        router.prefixes.extend(["10.244.2.0/24".to_owned(), "10.244.3.0/24".to_owned()]);
+        router.prefixes = ["10.244.1.0/24", "10.244.2.0/24", "10.244.3.0/24"].map(str::to_owned).into();
         advertised.configurations.insert(Key::new("frr", "ovnk-generated-2"), generated);
         let mut world = world();
         let missing = Readiness::Missing(vec![

@@ -3,17 +3,21 @@
 //! In: what is asked of all nodes, a node with its parts of the networks, and a source. Out: routers with neighbors that
 //! hear the node's prefixes and no others, and routers that exchange routes between VRFs.
 
+mod families;
+mod leaks;
 mod source;
+mod texts;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use underlay_api::Shared;
 use underlay_api::frr::{
-    Advertise, AllowMode, AllowedIn, AllowedOut, Bgp, FRRConfigurationSpec, Import, Neighbor, PrefixSelector,
+    Advertise, AllowMode, AllowedIn, AllowedOut, Bgp, FRRConfigurationSpec, Neighbor, PrefixSelector,
     RawConfig, Receive, Router,
 };
 use underlay_api::route_advertisements::TargetVrf;
@@ -21,7 +25,10 @@ use underlay_net::Family;
 use underlay_world::Node;
 
 use super::advertise::networks::{Known, Part};
+pub use families::Families;
+pub use leaks::Leaks;
 pub use source::{HOSTNAME, Source, Sources};
+use texts::texts;
 
 /// How the default VRF is named where a name is needed.
 pub const DEFAULT_VRF: &str = "default";
@@ -39,14 +46,15 @@ pub struct Request<'a> {
     networks: Vec<&'a Known>,
     by_vrf: BTreeMap<&'a str, usize>,
     /// What neighbors may tell, for the sake of networks without overlay.
-    heard: Vec<(Family, PrefixSelector)>,
+    heard: Families<PrefixSelector>,
 }
 
 impl<'a> Request<'a> {
     /// To advertise these networks, which are in order of their names.
     pub fn new(target: TargetVrf<'a>, pods: bool, networks: Vec<&'a Known>) -> Self {
         let by_vrf = networks.iter().enumerate().map(|(place, known)| (known.vrf.as_str(), place)).collect();
-        let heard = networks.iter().flat_map(|known| known.heard.iter().cloned()).collect();
+        let heard = networks.iter().flat_map(|known| known.heard.all().iter().cloned()).collect();
+        let heard = Families::new(heard, |selector| &selector.prefix);
         Self { target, pods, networks, by_vrf, heard }
     }
 
@@ -55,13 +63,14 @@ impl<'a> Request<'a> {
         &self.networks
     }
 
-    /// The VRF that routes of other networks are leaked into, if they are.
-    fn leaks_into(&self) -> Option<&'a str> {
-        match self.target {
+    /// How routes of networks get into the VRF that is told, if that is another one than their own.
+    pub fn leaks(&self) -> Leaks<'a> {
+        let into = match self.target {
             TargetVrf::Default => Some(DEFAULT_VRF),
             TargetVrf::Named(vrf) => Some(vrf),
             TargetVrf::Auto => None,
-        }
+        };
+        Leaks::new(into, &self.by_vrf)
     }
 }
 
@@ -73,7 +82,7 @@ pub struct Speech<'a> {
     /// The node's part of each network.
     parts: Vec<&'a [IpNet]>,
     /// All its prefixes as texts; with `auto`, each router has others.
-    all: Vec<String>,
+    all: Families<String>,
 }
 
 /// What came of a source for a node.
@@ -87,19 +96,27 @@ pub enum Spoken {
 }
 
 /// What a router says, and hears.
-struct Words<'a> {
-    prefixes: Cow<'a, [String]>,
-    heard: &'a [(Family, PrefixSelector)],
+struct Words {
+    prefixes: Families<String>,
+    heard: Families<PrefixSelector>,
     /// The network it is for, where each has its own.
     network: Option<usize>,
 }
 
 impl<'a> Speech<'a> {
-    /// What this node says of its parts of the networks, and of addresses it holds.
-    pub fn new(request: &'a Request<'a>, node: &'a Node, held: &[IpNet]) -> Self {
+    /// What this node says of its parts of the networks, and of addresses it holds. `there` is what it said before.
+    pub fn new(
+        request: &'a Request<'a>,
+        node: &'a Node,
+        held: &[IpNet],
+        there: Option<&Shared<String>>,
+    ) -> Self {
         let parts = parts(&request.networks, node);
         let pods = parts.iter().filter(|_| request.pods).copied().flatten();
-        let all = if request.target == TargetVrf::Auto { Vec::new() } else { texts(pods.chain(held)) };
+        let all = match request.target {
+            TargetVrf::Auto => Families::default(),
+            _ => texts(pods.chain(held), there),
+        };
         Self { request, node, own: own_addresses(node), parts, all }
     }
 
@@ -107,7 +124,7 @@ impl<'a> Speech<'a> {
     pub fn is_empty(&self) -> bool {
         match self.request.target {
             TargetVrf::Auto => !self.has_pods(),
-            _ => self.all.is_empty(),
+            _ => self.all.all().is_empty(),
         }
     }
 
@@ -137,11 +154,17 @@ impl<'a> Speech<'a> {
 
     /// The source's specification with the node's routes. Networks that a router was for are put into `met`. The error
     /// is the user's to mend.
-    pub fn through(&self, source: &Source<'_>, met: &mut BTreeSet<usize>) -> Result<Spoken, String> {
+    pub fn through(
+        &self,
+        source: &Source<'_>,
+        met: &mut BTreeSet<usize>,
+        leaks: &mut Leaks<'_>,
+    ) -> Result<Spoken, String> {
         let (mut routers, mut fits) = (Vec::new(), false);
         for (router, addresses) in source.routers() {
             let Some(words) = self.words_for(&router.vrf) else { continue };
-            if words.prefixes.is_empty() {
+            let prefixes = words.prefixes.all();
+            if prefixes.is_empty() {
                 fits = true;
                 continue;
             }
@@ -153,27 +176,29 @@ impl<'a> Speech<'a> {
                 met.extend(words.network);
             }
             if !neighbors.is_empty() {
-                routers.push(Router { neighbors, prefixes: words.prefixes.into_owned(), ..bare(router) });
+                routers.push(Router { neighbors, prefixes: Arc::clone(prefixes), ..bare(router) });
             }
         }
         if routers.is_empty() {
             return Ok(if fits { Spoken::Silent } else { Spoken::NoRouter });
         }
-        Ok(Spoken::Said(self.specs(routers, source)))
+        let leaked = leaks.leak(&mut routers, |place| !self.parts[place].is_empty());
+        Ok(Spoken::Said(self.specs(routers, leaked, source)))
     }
 
     /// What the router of a VRF says; nothing if it is not for any of this.
-    fn words_for(&self, vrf: &str) -> Option<Words<'_>> {
+    fn words_for(&self, vrf: &str) -> Option<Words> {
         let request = self.request;
         match request.target {
             TargetVrf::Default if !is_default(vrf) => None,
             TargetVrf::Named(target) if vrf != target => None,
             TargetVrf::Auto => {
                 let place = *request.by_vrf.get(if is_default(vrf) { DEFAULT_VRF } else { vrf })?;
-                let prefixes = Cow::Owned(texts(self.parts[place].iter()));
-                Some(Words { prefixes, heard: &request.networks[place].heard, network: Some(place) })
+                let (prefixes, heard) =
+                    (texts(self.parts[place].iter(), None), request.networks[place].heard.clone());
+                Some(Words { prefixes, heard, network: Some(place) })
             }
-            _ => Some(Words { prefixes: Cow::Borrowed(&self.all), heard: &request.heard, network: None }),
+            _ => Some(Words { prefixes: self.all.clone(), heard: request.heard.clone(), network: None }),
         }
     }
 
@@ -197,16 +222,19 @@ impl<'a> Speech<'a> {
         Ok(others)
     }
 
-    /// The routers with what they take from each other's VRFs, in as many configurations as it takes.
-    fn specs(&self, mut routers: Vec<Router>, source: &Source<'_>) -> Vec<FRRConfigurationSpec> {
+    /// The node's routers and those of other VRFs, in as many configurations as it takes.
+    fn specs(
+        &self,
+        routers: Vec<Router>,
+        leaked: Vec<Arc<Router>>,
+        source: &Source<'_>,
+    ) -> Vec<FRRConfigurationSpec> {
         let raw = RawConfig {
             priority: RAW_PRIORITY,
             raw_config: own_routes_back(&routers),
             ..RawConfig::default()
         };
-        let leaked = self.leak(&mut routers);
-        routers.extend(leaked);
-        let mut routers = routers.into_iter();
+        let mut routers = routers.into_iter().map(Arc::new).chain(leaked);
         let mut next = || routers.by_ref().take(ROUTERS).collect::<Vec<_>>();
         let from = &source.configuration.spec;
         let bgp = Bgp {
@@ -229,29 +257,6 @@ impl<'a> Speech<'a> {
             let node_selector = node_selector.clone();
             specs.push(FRRConfigurationSpec { bgp, node_selector, ..FRRConfigurationSpec::default() });
         }
-    }
-
-    /// Routes that are advertised in another VRF than their own: each takes over the other's. Returns routers for the
-    /// VRFs that have none here.
-    fn leak(&self, routers: &mut [Router]) -> Vec<Router> {
-        let (Some(target), [first, ..]) = (self.request.leaks_into(), &mut *routers) else {
-            return Vec::new();
-        };
-        let Router { asn, id, .. } = first;
-        let (asn, id) = (*asn, id.clone());
-        let there = |(_, place): &(&&str, &usize)| !self.parts[**place].is_empty();
-        let vrfs = self.request.by_vrf.iter().filter(there).map(|(vrf, _)| *vrf).filter(|vrf| *vrf != target);
-        let vrfs: Vec<&str> = vrfs.collect();
-        for router in routers {
-            import(router, &vrfs);
-        }
-        let leaked = |vrf: &&str| {
-            let vrf = if *vrf == DEFAULT_VRF { String::new() } else { (*vrf).to_owned() };
-            let mut router = Router { asn, id: id.clone(), vrf, ..Router::default() };
-            import(&mut router, &[target]);
-            router
-        };
-        vrfs.iter().map(leaked).collect()
     }
 
     fn only_this_node(&self) -> LabelSelector {
@@ -282,7 +287,7 @@ fn parts<'a>(networks: &[&'a Known], node: &'a Node) -> Vec<&'a [IpNet]> {
 }
 
 /// Neighbors that hear something, with what they hear and what is taken from them.
-fn told(neighbors: Vec<&Neighbor>, words: &Words<'_>, source: &Source<'_>) -> Result<Vec<Neighbor>, String> {
+fn told(neighbors: Vec<&Neighbor>, words: &Words, source: &Source<'_>) -> Result<Vec<Neighbor>, String> {
     let mut told = Vec::with_capacity(neighbors.len());
     for neighbor in neighbors {
         let (name, key) = (peer(neighbor), source.key);
@@ -294,16 +299,13 @@ fn told(neighbors: Vec<&Neighbor>, words: &Words<'_>, source: &Source<'_>) -> Re
         let family = family(neighbor).map_err(|()| {
             format!("neighbor {name} on FRRConfiguration {key} has an address that is no IP address")
         })?;
-        let fits = |of: Family| family.is_none_or(|family| family == of);
-        let prefixes: Vec<String> =
-            words.prefixes.iter().filter(|text| fits(family_of(text))).cloned().collect();
+        let prefixes = Arc::clone(words.prefixes.of(family));
         if prefixes.is_empty() {
             continue;
         }
         let allowed = AllowedOut { prefixes, mode: AllowMode::Filtered, ..AllowedOut::default() };
         let to_advertise = Advertise { allowed, ..Advertise::default() };
-        let heard = words.heard.iter().filter(|(family, _)| fits(*family));
-        let prefixes: Vec<PrefixSelector> = heard.map(|(_, selector)| selector.clone()).collect();
+        let prefixes = Arc::clone(words.heard.of(family));
         let to_receive = if prefixes.is_empty() {
             neighbor.to_receive.clone()
         } else {
@@ -338,13 +340,6 @@ fn is_default(vrf: &str) -> bool {
     vrf.is_empty() || vrf == DEFAULT_VRF
 }
 
-/// Takes over the routes of these VRFs too.
-fn import(router: &mut Router, vrfs: &[&str]) {
-    let there: BTreeSet<String> = router.imports.iter().map(|import| import.vrf.clone()).collect();
-    let new = vrfs.iter().filter(|vrf| !there.contains(**vrf));
-    router.imports.extend(new.map(|vrf| Import { vrf: (*vrf).to_owned(), ..Import::default() }));
-}
-
 /// The family a neighbor exchanges routes of; without an address it is both.
 fn family(neighbor: &Neighbor) -> Result<Option<Family>, ()> {
     if neighbor.address.is_empty() {
@@ -353,21 +348,8 @@ fn family(neighbor: &Neighbor) -> Result<Option<Family>, ()> {
     neighbor.address.parse().map(|address| Some(Family::of(address))).map_err(|_| ())
 }
 
-/// The family of a prefix that was written by us.
-fn family_of(text: &str) -> Family {
-    if text.contains(':') { Family::V6 } else { Family::V4 }
-}
-
 fn peer(neighbor: &Neighbor) -> &str {
     if neighbor.address.is_empty() { &neighbor.interface } else { &neighbor.address }
-}
-
-/// Prefixes in the order of their texts, each once.
-fn texts<'a>(nets: impl Iterator<Item = &'a IpNet>) -> Vec<String> {
-    let mut texts: Vec<String> = nets.map(ToString::to_string).collect();
-    texts.sort_unstable();
-    texts.dedup();
-    texts
 }
 
 /// Text that makes the routers take routes that come back with their own AS number: nodes share one, and hear of each

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use underlay_api::FRRConfiguration;
@@ -33,7 +34,7 @@ pub fn without_itself<'a>(
 fn others(configuration: &FRRConfiguration, own: &BTreeSet<IpAddr>) -> FRRConfiguration {
     let mut others = configuration.clone();
     for router in &mut others.spec.bgp.routers {
-        router.neighbors.retain(|neighbor| !is(neighbor, own));
+        Arc::make_mut(router).neighbors.retain(|neighbor| !is(neighbor, own));
     }
     others
 }

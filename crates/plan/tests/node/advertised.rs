@@ -111,7 +111,7 @@ fn what_nobody_is_told_of_is_not_advertised() {
     let mut world = blue_advertised();
     let key = Key::new("frr", "ovnk-generated-1");
     let configuration = world.frr_configurations.get_mut(&key).expect("the configuration");
-    Arc::make_mut(configuration).spec.bgp.routers[0].neighbors.clear();
+    Arc::make_mut(&mut Arc::make_mut(configuration).spec.bgp.routers[0]).neighbors.clear();
     assert!(!zone(&world, &local_with_patches()).carried["blue_net"].advertised);
 }
 
@@ -120,7 +120,7 @@ fn a_network_told_in_another_vrf_is_not_reached_by_the_external_bridge() {
     let mut world = blue_advertised();
     let key = Key::new("frr", "ovnk-generated-1");
     let configuration = world.frr_configurations.get_mut(&key).expect("the configuration");
-    Arc::make_mut(configuration).spec.bgp.routers[0].vrf = "blue".to_owned();
+    Arc::make_mut(&mut Arc::make_mut(configuration).spec.bgp.routers[0]).vrf = "blue".to_owned();
     let zone = zone(&world, &local_with_patches());
     assert_eq!(flow(&zone, 300, SUBNET), None);
     assert_eq!(text(nat(&zone, "blue_net"), "match"), "");

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use underlay_api::FRRConfiguration;
 use underlay_api::annotations::{Advertisers, Annotation, GeneratedFrom};
+use underlay_api::{FRRConfiguration, Shared};
 use underlay_world::{Key, World};
 
 use super::is_generated;
@@ -43,6 +43,13 @@ impl<'a> Existing<'a> {
     pub fn on(&self, advertisements: &str, node: &str) -> &[(&'a Key, &'a Arc<FRRConfiguration>)] {
         let nodes = self.by_advertisement.get(advertisements);
         nodes.and_then(|nodes| nodes.get(node)).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a node tells its peers for an advertisement, unless each of its routers tells something else.
+    pub fn prefixes(&self, advertisements: &str, node: &str) -> Option<&'a Shared<String>> {
+        let first =
+            self.on(advertisements, node).iter().filter_map(|(_, object)| object.spec.bgp.routers.first());
+        first.map(|router| &router.prefixes).find(|prefixes| !prefixes.is_empty())
     }
 
     /// The networks whose attachments say that an advertisement advertises them.

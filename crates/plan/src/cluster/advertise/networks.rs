@@ -15,14 +15,13 @@ use underlay_api::route_advertisements::{
     AdvertisementType, NetworkSelectionType, NetworkSelector, RouteAdvertisementsSpec, TargetVrf,
 };
 use underlay_desired::ObjectRef;
-use underlay_net::Family;
 use underlay_net::names::vrf;
 use underlay_world::select::parse;
 use underlay_world::{Definition, Scope, Settings, World};
 
 use super::{bad_selector, error};
 use crate::cluster::networks::{Numbers, check, object};
-use crate::cluster::speaker::DEFAULT_VRF;
+use crate::cluster::speaker::{DEFAULT_VRF, Families};
 use crate::cluster::verdict::Verdict;
 
 /// A network is found by its name through this label, whether or not somebody has set it.
@@ -49,7 +48,7 @@ pub struct Known {
     /// What nodes advertise of it.
     pub part: Part,
     /// What nodes have to hear to reach each other's pods, if that goes without overlay.
-    pub heard: Vec<(Family, PrefixSelector)>,
+    pub heard: Families<PrefixSelector>,
     labels: BTreeMap<String, String>,
     kind: Kind,
 }
@@ -181,7 +180,7 @@ fn default_network(settings: &Settings) -> Known {
         object: None,
         subnets: ranges.clone().map(|(net, _)| net).collect(),
         part: Part::Recorded { expected: true },
-        heard: if settings.no_overlay.is_some() { heard(ranges) } else { Vec::new() },
+        heard: if settings.no_overlay.is_some() { heard(ranges) } else { Families::default() },
         labels: BTreeMap::new(),
         kind: Kind::Routed,
     }
@@ -228,26 +227,26 @@ fn kind(network: &Network) -> Kind {
     }
 }
 
-fn without_overlay(network: &Network) -> Vec<(Family, PrefixSelector)> {
+fn without_overlay(network: &Network) -> Families<PrefixSelector> {
     match (&network.topology, &network.transport) {
         (Topology::Layer3(layer3), Transport::NoOverlay(_)) => {
             let range = |subnet: &Subnet| (subnet.cidr.trunc(), subnet.host_length());
             heard(layer3.subnets.iter().map(range))
         }
-        _ => Vec::new(),
+        _ => Families::default(),
     }
 }
 
 /// Nodes' parts of these ranges, in the order of their texts.
-fn heard(ranges: impl Iterator<Item = (IpNet, u8)>) -> Vec<(Family, PrefixSelector)> {
+fn heard(ranges: impl Iterator<Item = (IpNet, u8)>) -> Families<PrefixSelector> {
     let selector = |(net, length): (IpNet, u8)| {
         let length = Some(u32::from(length));
         let prefix = net.to_string();
-        (Family::of_net(&net), PrefixSelector { prefix, ge: length, le: length, ..PrefixSelector::default() })
+        PrefixSelector { prefix, ge: length, le: length, ..PrefixSelector::default() }
     };
-    let mut selectors: Vec<(Family, PrefixSelector)> = ranges.map(selector).collect();
-    selectors.sort_by(|(_, one), (_, other)| one.prefix.cmp(&other.prefix));
-    selectors
+    let mut selectors: Vec<PrefixSelector> = ranges.map(selector).collect();
+    selectors.sort_by(|one, other| one.prefix.cmp(&other.prefix));
+    Families::new(selectors.into(), |selector| &selector.prefix)
 }
 
 /// Names of the definitions that some namespace has an attachment of.

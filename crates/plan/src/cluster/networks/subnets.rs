@@ -132,11 +132,10 @@ impl<'a> Walk<'a> {
                 failed.push((node, format!("no {family} subnet is left: add one to the network's subnets")));
             }
             // Half a network would make pods that cannot be repaired later: nothing new without all of it.
-            let part: Vec<IpNet> =
-                given().filter(|net| without.is_none() || recorded.contains(net)).collect();
-            let same = part.len() == recorded.len() && part.iter().all(|net| recorded.contains(net));
+            let part = || given().filter(|net| without.is_none() || recorded.contains(net));
+            let same = part().count() == recorded.len() && part().all(|net| recorded.contains(&net));
             if !same {
-                self.changes[node].push((Arc::clone(network), part));
+                self.changes[node].push((Arc::clone(network), part().collect()));
             }
         }
         failed

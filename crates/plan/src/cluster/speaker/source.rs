@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use kube::core::{Selector, SelectorExt};
 use underlay_api::FRRConfiguration;
@@ -27,7 +28,7 @@ impl<'a> Source<'a> {
     /// Reads a configuration. The error is about the selector of nodes.
     pub fn read(key: &'a Key, configuration: &'a FRRConfiguration) -> Result<Self, String> {
         let nodes = parse(&configuration.spec.node_selector)?;
-        let of = |router: &Router| {
+        let of = |router: &Arc<Router>| {
             let neighbors = router.neighbors.iter();
             neighbors.map(|neighbor| neighbor.address.parse().ok()).collect()
         };
@@ -37,7 +38,7 @@ impl<'a> Source<'a> {
 
     /// Its routers, each with the addresses of its neighbors.
     pub fn routers(&self) -> impl Iterator<Item = (&'a Router, &[Option<IpAddr>])> {
-        let routers = self.configuration.spec.bgp.routers.iter();
+        let routers = self.configuration.spec.bgp.routers.iter().map(AsRef::as_ref);
         routers.zip(self.addresses.iter().map(Vec::as_slice))
     }
 

@@ -190,7 +190,7 @@ impl Reader<'_> {
             self.problem("asn", "must be more than 0");
         }
         let id = self.optional("id", &router.id, "is not written like an IPv4 address");
-        let prefixes = self.values("prefixes", &router.prefixes, values::prefix).into_iter().collect();
+        let prefixes = self.values("prefixes", router.prefixes.iter(), values::prefix).into_iter().collect();
         let imports = self.imports(router, &vrf);
         let read = |neighbor: &Neighbor| {
             let name = if neighbor.address.is_empty() { &neighbor.interface } else { &neighbor.address };
@@ -202,7 +202,7 @@ impl Reader<'_> {
 
     fn imports(&mut self, router: &api::Router, own: &Vrf) -> BTreeSet<Vrf> {
         let mut imports = BTreeSet::new();
-        for import in &router.imports {
+        for import in router.imports.iter() {
             self.nothing_unknown(&[&import.other]);
             let vrf = Vrf::new(&import.vrf);
             if vrf == *own {
@@ -232,7 +232,7 @@ impl Reader<'_> {
         let advertise_all = self.mode("toAdvertise.allowed.mode", &advertise.allowed.mode);
         let receive_all = self.mode("toReceive.allowed.mode", &receive.allowed.mode);
         let prefixes =
-            self.values("toAdvertise.allowed.prefixes", &advertise.allowed.prefixes, values::prefix);
+            self.values("toAdvertise.allowed.prefixes", advertise.allowed.prefixes.iter(), values::prefix);
         let local_preferences = self.local_preferences(&advertise.with_local_pref);
         let communities = self.communities(advertise);
         let next_hop = self.next_hop(advertise);
@@ -425,7 +425,7 @@ impl Reader<'_> {
     fn ranges(&mut self, receive: &Receive) -> BTreeSet<PrefixRange> {
         self.nothing_unknown(&[&receive.other, &receive.allowed.other]);
         let mut ranges = BTreeSet::new();
-        for selector in &receive.allowed.prefixes {
+        for selector in receive.allowed.prefixes.iter() {
             self.nothing_unknown(&[&selector.other]);
             let range = values::range(&selector.prefix, selector.ge, selector.le);
             ranges.extend(self.value("toReceive.allowed.prefixes", range));

@@ -302,12 +302,12 @@ proptest! {
         };
         let router = underlay_api::frr::Router {
             asn: 1,
-            prefixes: vec![prefix],
+            prefixes: [prefix].into(),
             neighbors: vec![neighbor],
             ..Default::default()
         };
         let mut configuration = FRRConfiguration::default();
-        configuration.spec.bgp.routers.push(router);
+        configuration.spec.bgp.routers.push(router.into());
         let merged = merged(&[configuration]);
         prop_assert_eq!(merged.conflicts.is_empty(), !merged.config.routers.is_empty());
     }

@@ -1,5 +1,6 @@
 //! Where routes are told, what is leaked between VRFs, and what is taken from peers.
 
+use underlay_api::frr::Router;
 use underlay_world::settings::{NoOverlay, Routing};
 
 use super::*;
@@ -160,4 +161,7 @@ fn what_is_too_much_for_one_object_is_in_several() {
         vrfs.extend(spec.bgp.routers.iter().map(|router| (host.clone(), router.vrf.clone())));
     }
     assert_eq!(vrfs.len(), 242, "each VRF and the default one, on each of two nodes");
+    let routers = plan.configurations.values().flat_map(|generated| &generated.object.spec.bgp.routers);
+    let different: BTreeSet<*const Router> = routers.map(Arc::as_ptr).collect();
+    assert_eq!(different.len(), 122, "each node has its own one, and they share the others");
 }
