@@ -332,16 +332,16 @@ impl Agent {
         local.assigned.clone_from(&self.assigned);
         let NodePlan { mut annotations, speaker, zone, waiting } =
             underlay_plan::node::plan(&self.args.node_name, world, &self.settings, &local);
-        // Without its object a node is told nothing, also not that FRR should do nothing.
+        // A node that is taken out of the cluster tells nobody anything: its subnets may be another's already.
+        if let Some(own) = &self.speaker {
+            own.publish(speaker);
+        }
         if let Some(node) = world.node(&self.args.node_name) {
             if let Some(refused) = self.refused.borrow_and_update().as_ref() {
                 annotations.extend(refused::annotation(node, refused));
                 self.teller.tell(&self.events, node, refused, self.settings.imported_routes_limit);
             }
             self.edges.publish_node(NodeRecord { uid: node.uid.clone(), annotations });
-            if let Some(own) = &self.speaker {
-                own.publish(speaker);
-            }
         }
         let Some(mut zone) = zone else {
             self.wait_for(&waiting.map(|what| what.to_string()).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! A node that is emptied, switched off and taken out of the cluster.
+//! A node that is emptied, taken out of the cluster and switched off.
 
 use underlay_testkit::{OutputExt, wait_for};
 
@@ -8,7 +8,8 @@ use crate::looks::{ADVERTISED, ALL, ROUTERS, subnets_of, wait_for_routes, wait_u
 use crate::node::kill;
 use crate::place::Place;
 
-/// Its routes go from the routers and from other nodes' OVN. Switched on again, it joins as a new one.
+/// Its routes go from the routers and from other nodes' OVN while its machine still runs. Switched on again, it joins as a
+/// new one.
 pub fn a_node_goes(place: &Place) {
     let flows = Flows::with_outside(place, &["default", "green"]);
     let subnets = subnets_of(&place.lab, "worker2", &ADVERTISED);
@@ -20,7 +21,6 @@ pub fn a_node_goes(place: &Place) {
         "--delete-emptydir-data",
         "--timeout=60s",
     ]);
-    place.lab.cli(&["cut", "fabric/worker2"]).ok();
     place.kubectl(&["delete", "node", "worker2"]);
     let without = |routes: &str| !subnets.iter().any(|subnet| routes.contains(subnet.as_str()));
     for (router, _) in ROUTERS {
@@ -36,6 +36,7 @@ pub fn a_node_goes(place: &Place) {
             if without(&routes) { Ok(()) } else { Err(routes) }
         });
     }
+    place.lab.cli(&["cut", "fabric/worker2"]).ok();
     for name in ["most", "green"] {
         let ready = format!("routeadvertisements/{name}");
         place.kubectl(&["wait", &ready, "--for=condition=Ready", "--timeout=60s"]);
