@@ -48,7 +48,7 @@ pub(super) fn config(machine: &Machine, bgp: &Bgp) -> String {
     text.push_str(
         " no bgp ebgp-requires-policy\n no bgp default ipv4-unicast\n no bgp network import-check\n",
     );
-    text.push_str(" bgp graceful-restart\n timers bgp 3 9\n");
+    text.push_str(" bgp graceful-restart\n bgp graceful-restart preserve-fw-state\n timers bgp 3 9\n");
     for neighbor in &bgp.neighbors {
         let address = neighbor.address;
         let _ = writeln!(text, " neighbor {address} remote-as {}", neighbor.asn);
