@@ -142,7 +142,9 @@ pub async fn write_copies(client: &Client, originals: Vec<FRRConfiguration>) -> 
     let written = configurations.list(&ListParams::default()).await.context("listing copies")?.items;
     let mut written: Vec<_> =
         written.into_iter().filter(|one| one.name_any().starts_with("copy-of-")).collect();
-    written.iter_mut().for_each(|one| peer_with(one, PEER));
+    for one in &mut written {
+        peer_with(one, PEER);
+    }
     let (params, began) = (PostParams::default(), Instant::now());
     let requests = stream::iter(&written)
         .map(async |one| configurations.replace(&one.name_any(), &params, one).await.map(drop));

@@ -46,7 +46,9 @@ impl<'a> Leaks<'a> {
         } else {
             from.iter().filter(there).map(|(vrf, _)| import(vrf)).collect()
         };
-        routers.iter_mut().for_each(|router| take_over(router, &imports));
+        for router in routers {
+            take_over(router, &imports);
+        }
         let pairs = from.iter().zip(made).filter(|(one, _)| there(one));
         pairs.map(|(_, router)| Arc::clone(router)).collect()
     }
