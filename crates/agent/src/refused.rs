@@ -116,18 +116,18 @@ mod tests {
             let news = teller.news(recorded, now, 3);
             news.into_iter().map(|(reason, note)| format!("{reason} {note}")).collect::<Vec<_>>()
         };
-        let (none, some) = (refused(&[]), refused(&[("default", 5)]));
-        assert!(news(&none, &none).is_empty());
-        let told = news(&none, &some);
+        let (nothing, some) = (refused(&[]), refused(&[("default", 5)]));
+        assert!(news(&nothing, &nothing).is_empty());
+        let told = news(&nothing, &some);
         assert!(
             told.len() == 1 && told[0].starts_with("RouteLimitReached network default has 3"),
             "{told:?}"
         );
         assert!(
-            news(&none, &refused(&[("default", 6)])).is_empty(),
+            news(&nothing, &refused(&[("default", 6)])).is_empty(),
             "the record may be late, the number another"
         );
-        let told = news(&some, &none);
+        let told = news(&some, &nothing);
         assert_eq!(told, ["RoutesImported network default takes all learned routes again"]);
     }
 
@@ -140,13 +140,13 @@ mod tests {
 
     #[test]
     fn the_annotation_is_written_only_if_it_says_something_else() {
-        let (none, some) = (refused(&[]), refused(&[("default", 5)]));
+        let (nothing, some) = (refused(&[]), refused(&[("default", 5)]));
         let mut node = Node::default();
-        assert_eq!(annotation(&node, &none), None);
+        assert_eq!(annotation(&node, &nothing), None);
         let (key, value) = annotation(&node, &some).unwrap();
         assert_eq!((key.as_str(), value.as_deref()), ("underlay/refused-routes", Some(r#"{"default":5}"#)));
         node.annotations.extend(value.map(|value| (key.clone(), value)));
         assert_eq!(annotation(&node, &some), None);
-        assert_eq!(annotation(&node, &none), Some((key, None)));
+        assert_eq!(annotation(&node, &nothing), Some((key, None)));
     }
 }

@@ -20,6 +20,7 @@ router bgp 64513
  no bgp default ipv4-unicast
  no bgp network import-check
  bgp graceful-restart
+ bgp graceful-restart preserve-fw-state
  timers bgp 3 9
  neighbor 172.30.0.10 remote-as 64512
  neighbor 172.30.0.10 timers connect 1

@@ -79,5 +79,5 @@ pub fn one_object_is_left_out(place: &Place) {
         });
     }
     assert_eq!(established(), before, "no session was reset");
-    assert_eq!(flows.stop(&place.lab), 0, "pings lost");
+    flows.stop_without_loss(&place.lab);
 }
