@@ -148,6 +148,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         networks,
         told: BTreeMap::new(),
         assigned: BTreeMap::new(),
+        registered: false,
         turns,
         args,
     };
@@ -260,6 +261,8 @@ struct Agent {
     told: BTreeMap<String, String>,
     /// Addresses that pods were given, kept until the pods are gone.
     assigned: BTreeMap<Key, Assigned>,
+    /// Whether the node has been in the cluster since the agent started.
+    registered: bool,
     /// How long turns take.
     turns: Histogram,
 }
@@ -332,11 +335,14 @@ impl Agent {
         local.assigned.clone_from(&self.assigned);
         let NodePlan { mut annotations, speaker, zone, waiting } =
             underlay_plan::node::plan(&self.args.node_name, world, &self.settings, &local);
-        // A node that is taken out of the cluster tells nobody anything: its subnets may be another's already.
-        if let Some(own) = &self.speaker {
+        let node = world.node(&self.args.node_name);
+        self.registered |= node.is_some();
+        // A node that is taken out of the cluster tells nobody anything: its subnets may be another's already. One that
+        // never was in it touches nothing, also not FRR: it may have another's name by mistake.
+        if let Some(own) = self.speaker.as_ref().filter(|_| self.registered) {
             own.publish(speaker);
         }
-        if let Some(node) = world.node(&self.args.node_name) {
+        if let Some(node) = node {
             if let Some(refused) = self.refused.borrow_and_update().as_ref() {
                 annotations.extend(refused::annotation(node, refused));
                 self.teller.tell(&self.events, node, refused, self.settings.imported_routes_limit);
