@@ -1,5 +1,8 @@
 //! A lab in which workflows are carried out, with web servers on two of its nodes.
 
+#[path = "../topologies/web_server.rs"]
+mod web_server;
+
 use serde_json::Value;
 use underlay_testkit::{LabUnderTest, OutputExt};
 
@@ -83,25 +86,7 @@ impl Scene {
 
     /// Starts a web server on each worker, and waits for them.
     pub fn run_pods(&self, namespace: &str) {
-        let image = cluster::image();
-        let manifest = self.workers.map(|Worker { name, .. }| {
-            format!(
-                r"
-apiVersion: v1
-kind: Pod
-metadata: {{ name: {name}, namespace: {namespace} }}
-spec:
-  nodeName: {name}
-  terminationGracePeriodSeconds: 0
-  containers:
-    - name: web
-      image: {image}
-      imagePullPolicy: Never
-      args: [netexec, --http-port={PORT}]
-      readinessProbe: {{ httpGet: {{ path: /healthz, port: {PORT} }}, periodSeconds: 1 }}
-"
-            )
-        });
+        let manifest = self.workers.map(|Worker { name, .. }| web_server::manifest(namespace, name, PORT));
         self.apply(&manifest.join("---"));
         self.kubectl(&["wait", "pod", "--all", "--for=condition=Ready", "--timeout=60s", "-n", namespace]);
     }

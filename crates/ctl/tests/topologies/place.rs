@@ -1,5 +1,8 @@
 //! A topology of `examples/` in a lab, with a pod of each network on both workers.
 
+#[path = "web_server.rs"]
+mod web_server;
+
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -54,28 +57,9 @@ impl Place {
 
     /// Starts a web server in each namespace on each worker, and waits for them.
     pub fn run_pods(&self, namespaces: &[&str]) {
-        let image = cluster::image();
         let pods = namespaces.iter().flat_map(|namespace| WORKERS.map(|node| (namespace, node)));
-        let manifest: Vec<String> = pods
-            .map(|(namespace, node)| {
-                format!(
-                    r"
-apiVersion: v1
-kind: Pod
-metadata: {{ name: {node}, namespace: {namespace}, labels: {{ app: web }} }}
-spec:
-  nodeName: {node}
-  terminationGracePeriodSeconds: 0
-  containers:
-    - name: web
-      image: {image}
-      imagePullPolicy: Never
-      args: [netexec, --http-port={PORT}]
-      readinessProbe: {{ httpGet: {{ path: /healthz, port: {PORT} }}, periodSeconds: 1 }}
-"
-                )
-            })
-            .collect();
+        let manifest: Vec<String> =
+            pods.map(|(namespace, node)| web_server::manifest(namespace, node, PORT)).collect();
         cluster::apply(&self.lab, "pods.yaml", &manifest.join("---"));
         for namespace in namespaces {
             let ready =
