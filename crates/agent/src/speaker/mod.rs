@@ -121,7 +121,7 @@ async fn apply(
     memory: &mut Memory,
     applied: &watch::Sender<Applied>,
 ) -> Result<Report, String> {
-    if *merged == Merged::default() && !frr.sockets.exists() {
+    if merged.is_empty() && !frr.sockets.exists() {
         // A node without FRR, and nobody asks for any.
         return Ok(Report::default());
     }

@@ -77,7 +77,7 @@ mod tests {
             serde_json::from_value(object).expect("a configuration")
         };
         let resources: Vec<FRRConfiguration> = specs.iter().map(resource).collect();
-        merge(&BTreeMap::new(), &resources, &BTreeMap::new())
+        merge(&BTreeMap::new(), &resources, &BTreeMap::new(), true)
     }
 
     #[test]

@@ -120,7 +120,7 @@ async fn follow(client: Client, speaker: Speaker) {
         feeds.next(&mut world).await;
         if feeds.is_ready() {
             let configurations = world.frr_configurations.values().map(AsRef::as_ref);
-            speaker.publish(merge(&BTreeMap::new(), configurations, &world.secrets));
+            speaker.publish(merge(&BTreeMap::new(), configurations, &world.secrets, true));
         }
     }
 }

@@ -14,13 +14,15 @@ mod unite;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use underlay_api::FRRConfiguration;
 use underlay_desired::ObjectRef;
-use underlay_desired::frr::{Config, RawText};
-use underlay_world::{Key, Secret};
+use underlay_desired::frr::{Config, RawText, Vrf};
+use underlay_world::select::picks;
+use underlay_world::{Key, Node, Secret, World};
 
 use read::Part;
 use unite::Draft;
@@ -41,17 +43,38 @@ pub struct Merged {
     parts: Vec<Part>,
     /// What is wrong with the others.
     senseless: Vec<Conflict>,
+    /// Whether the node's kernel can have VRFs.
+    has_vrf: bool,
 }
 
 impl Merged {
+    /// Whether no resource selects the node.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.senseless.is_empty()
+    }
+
     /// The same without a resource that turned out to be of no use: everything that relied on it goes too, and what only
     /// it was against comes back.
     #[must_use]
     pub fn without(self, object: &ObjectRef, field: &str, reason: &str) -> Self {
-        let Self { secrets, unread, mut parts, mut senseless, .. } = self;
-        parts.retain(|part| part.object != *object);
-        senseless.push(Problem::new(field, reason).of(object));
-        put_together(parts, senseless, secrets, unread)
+        let mut rest = self;
+        rest.parts.retain(|part| part.object != *object);
+        rest.senseless.push(Problem::new(field, reason).of(object));
+        rest.put_together()
+    }
+
+    /// Makes of the parts what can be made of them.
+    fn put_together(mut self) -> Self {
+        let (mut fitting, mut conflicts) = (self.parts.clone(), self.senseless.clone());
+        let draft = settle(&mut fitting, &mut conflicts);
+        conflicts.sort();
+        let mut config = finish(draft, &fitting);
+        if !self.has_vrf {
+            leave_out_idle(&mut config);
+        }
+        self.config = config;
+        self.conflicts = conflicts;
+        self
     }
 }
 
@@ -83,39 +106,29 @@ impl Problem {
     }
 }
 
-/// Merges the resources that select a node with these labels. They come ordered by namespace and name.
+/// Merges the resources that select a node with these labels. They come ordered by namespace and name. On a kernel
+/// without VRFs FRR is not told of what could only do something in one.
 pub fn merge<'a>(
     node_labels: &BTreeMap<String, String>,
     configurations: impl IntoIterator<Item = &'a FRRConfiguration>,
     secrets: &BTreeMap<Key, Secret>,
+    has_vrf: bool,
 ) -> Merged {
-    let (mut parts, mut senseless) = (Vec::new(), Vec::new());
-    let mut wanted = BTreeSet::new();
+    let mut merged = Merged { has_vrf, ..Merged::default() };
+    let Merged { parts, senseless, secrets: wanted, .. } = &mut merged;
     for configuration in configurations {
         let object = reference(configuration);
         match selects(configuration, node_labels) {
             Ok(false) => {}
             Err(problem) => senseless.push(problem.of(&object)),
-            Ok(true) => match read::read(object.clone(), configuration, secrets, &mut wanted) {
+            Ok(true) => match read::read(object.clone(), configuration, secrets, wanted) {
                 Ok(part) => parts.push(part),
                 Err(problems) => senseless.extend(problems.into_iter().map(|problem| problem.of(&object))),
             },
         }
     }
-    let unread = wanted.iter().filter(|key| !secrets.contains_key(key)).cloned().collect();
-    put_together(parts, senseless, wanted, unread)
-}
-
-fn put_together(
-    parts: Vec<Part>,
-    senseless: Vec<Conflict>,
-    secrets: BTreeSet<Key>,
-    unread: BTreeSet<Key>,
-) -> Merged {
-    let (mut fitting, mut conflicts) = (parts.clone(), senseless.clone());
-    let draft = settle(&mut fitting, &mut conflicts);
-    conflicts.sort();
-    Merged { config: finish(draft, &fitting), conflicts, secrets, unread, parts, senseless }
+    merged.unread = wanted.iter().filter(|key| !secrets.contains_key(key)).cloned().collect();
+    merged.put_together()
 }
 
 /// Unites the parts and leaves out those that ask for what the whole does not have, until nothing is left to object
@@ -154,6 +167,22 @@ fn finish(draft: Draft, parts: &[Part]) -> Config {
         .collect();
     texts.sort_by_key(|(priority, object, _)| (*priority, *object));
     draft.finish(texts.into_iter().map(|(_, _, text)| text.clone()).collect())
+}
+
+/// Leaves out routers of VRFs that have nobody to talk with, and imports from them: where the kernel has no VRF they can
+/// do nothing, and FRR takes long over many of them.
+fn leave_out_idle(config: &mut Config) {
+    config.routers.retain(|vrf, router| vrf.is_default() || !router.neighbors.is_empty());
+    let left: BTreeSet<Vrf> = config.routers.keys().cloned().collect();
+    for router in config.routers.values_mut() {
+        router.imports.retain(|vrf, _| vrf.is_default() || left.contains(vrf));
+    }
+}
+
+/// The resources that a node's plan takes in: those that select it, and those of which nobody knows whom they select.
+pub fn concerning<'a>(node: &Node, world: &'a World) -> impl Iterator<Item = &'a Arc<FRRConfiguration>> {
+    let all = world.frr_configurations.values();
+    all.filter(|one| picks(&one.spec.node_selector, &node.labels).unwrap_or(true))
 }
 
 fn reference(configuration: &FRRConfiguration) -> ObjectRef {

@@ -102,7 +102,7 @@ pub fn plan_without(
 ) -> NodePlan {
     let node = world.node(name);
     let annotations = node.map(|node| annotations::plan(node, settings, local)).unwrap_or_default();
-    let speaker = node.map(|node| speaker(node, world)).unwrap_or_default();
+    let speaker = node.map(|node| speaker(node, world, local)).unwrap_or_default();
     let networks = networks::find(world, settings);
     let default = Network::default_network(settings, networks.elsewhere());
     let told = node.map(|node| Told::by(node, world)).unwrap_or_default();
@@ -116,10 +116,10 @@ pub fn plan_without(
     }
 }
 
-fn speaker(node: &Node, world: &World) -> frr::Merged {
+fn speaker(node: &Node, world: &World, local: &Local) -> frr::Merged {
     let configurations = world.frr_configurations.values().map(AsRef::as_ref);
     let configurations = mesh::without_itself(configurations, node);
-    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets)
+    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets, local.has_vrf)
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
@@ -143,8 +143,7 @@ fn zone(site: &Site<'_>, others: Others<'_>, told: &Told, without: &BTreeSet<Str
     }
     let all: Vec<&Site<'_>> = std::iter::once(site).chain(others.sites.values()).collect();
     let announced = all.iter().flat_map(|site| egress::announced(site, &placed, &egress)).collect();
-    let advertised = all.iter().filter(|site| site.advertised());
-    let ranges = Arc::new(Ranges::of(advertised.map(|site| site.network)));
+    let ranges = Arc::new(Ranges::of(&all, told));
     let imports = wanted.iter().map(|site| Policy::of(site, &ranges)).collect();
     isolation::plan(site, &placed, &mut northbound);
     apart::plan(site, &others, without, &mut northbound);

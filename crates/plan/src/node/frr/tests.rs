@@ -13,6 +13,10 @@ fn resource(name: &str, spec: &str) -> FRRConfiguration {
 }
 
 fn merged(resources: &[FRRConfiguration]) -> Merged {
+    merged_on(true, resources)
+}
+
+fn merged_on(has_vrf: bool, resources: &[FRRConfiguration]) -> Merged {
     let labels = BTreeMap::from([("kubernetes.io/hostname".to_owned(), "n1".to_owned())]);
     let secret = |object| Secret::read(serde_json::from_value(object).expect("a secret"));
     let tor = secret(json!({ "type": "kubernetes.io/basic-auth", "data": { "password": "aHVudGVyMg==" } }));
@@ -21,7 +25,7 @@ fn merged(resources: &[FRRConfiguration]) -> Merged {
         (Key::new("frr", "opaque"), secret(json!({ "type": "Opaque" }))),
         (Key::new("frr", "no"), Secret::missing()),
     ]);
-    merge(&labels, resources, &secrets)
+    merge(&labels, resources, &secrets, has_vrf)
 }
 
 /// Which resources are left out, where and why.
@@ -90,9 +94,29 @@ fn parts_of_one_neighbour_add_up() {
 }
 
 #[test]
+fn a_kernel_without_vrfs_hears_only_of_those_with_neighbours() {
+    let talks = "bgp: {routers: [{asn: 64512, vrf: red, imports: [{vrf: default}, {vrf: blue}],
+      neighbors: [{address: 10.9.0.2, asn: 64513}]}]}";
+    let resources = [resource("a", BASE), resource("b", GENERATED), resource("c", talks)];
+    for merged in [
+        merged_on(false, &resources),
+        merged_on(false, &resources).without(&reference(&resources[2]), "spec", "refused"),
+    ] {
+        let config = &merged.config;
+        assert!(!config.routers.contains_key(&Vrf::new("blue")), "{config:?}");
+        let default = &config.routers[&Vrf::new("")];
+        assert!(default.imports.is_empty() && !default.prefixes.is_empty(), "{default:?}");
+        if let Some(red) = config.routers.get(&Vrf::new("red")) {
+            assert_eq!(red.imports.keys().map(Vrf::name).collect::<Vec<_>>(), ["default"]);
+        }
+    }
+    assert!(merged_on(false, &resources).config.routers.contains_key(&Vrf::new("red")));
+}
+
+#[test]
 fn a_resource_for_other_nodes_is_none_of_ours() {
     let other = resource("other", &GENERATED.replace("n1", "n2"));
-    assert_eq!(merged(&[other]), Merged::default());
+    assert!(merged(&[other]).is_empty());
 }
 
 #[test]
