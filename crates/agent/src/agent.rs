@@ -35,6 +35,7 @@ use underlay_world::local::Assigned;
 use underlay_world::{Key, Kind, Settings, World};
 
 use crate::args::Args;
+use crate::concern::Concern;
 use crate::edges::{Edges, Targets};
 use crate::metrics::NetworkMetrics;
 use crate::records::NodeRecord;
@@ -149,6 +150,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         told: BTreeMap::new(),
         assigned: BTreeMap::new(),
         registered: false,
+        concern: Concern::default(),
         turns,
         args,
     };
@@ -263,6 +265,8 @@ struct Agent {
     assigned: BTreeMap<Key, Assigned>,
     /// Whether the node has been in the cluster since the agent started.
     registered: bool,
+    /// Tells which news are of no use here.
+    concern: Concern,
     /// How long turns take.
     turns: Histogram,
 }
@@ -279,7 +283,10 @@ impl Agent {
         let (mut world, mut last) = (World::default(), Seen::default());
         loop {
             let heard = tokio::select! {
-                _ = self.feeds.next(&mut world) => true,
+                news = self.feeds.next(&mut world) => {
+                    let node = world.node(&self.args.node_name).map(AsRef::as_ref);
+                    self.concern.takes(&news, node, &world)
+                }
                 changed = self.seen.changed() => {
                     changed.context("the node cannot be seen any more")?;
                     false
@@ -302,6 +309,7 @@ impl Agent {
                 let began = Instant::now();
                 self.turn(&world, &seen);
                 self.turns.observe(began.elapsed().as_secs_f64());
+                self.feeds.rest_after(began.elapsed());
             }
             last = seen;
         }

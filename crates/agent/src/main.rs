@@ -9,6 +9,7 @@ mod agent;
 mod announce;
 mod args;
 mod cni;
+mod concern;
 mod edges;
 mod importer;
 mod install;
@@ -28,13 +29,16 @@ use args::Args;
 
 /// As `nice` counts: less is sooner.
 const PRIORITY: i32 = -10;
+/// Threads of the edges. Most of their work is waiting for others, and memory is a node's most wanted good.
+const WORKERS: usize = 2;
 
 fn main() -> ExitCode {
     let args = Args::parse();
     underlay_runtime::logging::start(args.log_format);
     go_before_others();
-    // One thread: the work is waiting for others, and memory is a node's most wanted good.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // This thread plans. On a node with very many networks that takes a while, and so does comparing with a database;
+    // neither speaker nor pods wait for it.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build();
     let result = match runtime {
         Ok(runtime) => runtime.block_on(agent::run(args)),
         Err(error) => Err(error.into()),

@@ -269,6 +269,9 @@ fn render_router(block: &mut Block, vrf: &Vrf, router: &Router) {
     // Routes stay while bgpd restarts, whatever ended it.
     block.line("bgp graceful-restart");
     block.line("bgp graceful-restart preserve-fw-state");
+    // What a new session hears first waits for others that could hear it too. Every neighbour has filters of its own, so
+    // there are none, and the wait would be more than a second.
+    block.line("coalesce-time 0");
     // The node's part of a network is no route of its kernel.
     block.line("no bgp network import-check");
     for (peer, neighbor) in &router.neighbors {

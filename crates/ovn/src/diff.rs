@@ -6,6 +6,8 @@ use underlay_desired::ovn::{Column, Row, RowId, Rows, Table};
 use underlay_desired::owner::ROW_MARK;
 use underlay_ovsdb::{Atom, Condition, Datum, Mutation, Record, Replica, RowRef, Transaction, Uuid, columns};
 
+use crate::value;
+
 /// What is to be done, and how much of it.
 #[derive(Debug, Default)]
 pub struct Difference {
@@ -30,8 +32,19 @@ impl Difference {
 
 /// Compares. Rows that refer to each other are made in one transaction, so the database is never half-way.
 pub fn difference(want: &Rows, have: &Replica) -> Difference {
+    let mut ours = BTreeMap::new();
     let mut differ =
-        Differ { want, have, places: existing(want, have), ours: ours(have), result: Difference::default() };
+        Differ { want, have, places: BTreeMap::new(), ours: BTreeMap::new(), result: Difference::default() };
+    for (id, record) in marked(have) {
+        ours.entry(id).or_insert(record.uuid());
+        differ.ours.insert(record.uuid(), id.0);
+    }
+    differ.ours.extend(bindings_of_our_ports(have));
+    let place = |row: &Row| match row.id.table.natural_key() {
+        None => ours.get(&(row.id.table, row.id.id.as_str())).copied(),
+        Some(key) => by_natural_key(row, key, have),
+    };
+    differ.places = want.iter().filter_map(|row| Some((&row.id, RowRef::from(place(row)?)))).collect();
     for row in want.iter() {
         differ.make(row);
     }
@@ -39,50 +52,33 @@ pub fn difference(want: &Rows, have: &Replica) -> Difference {
     differ.result
 }
 
-/// Rows that should be and are: found by mark, or by natural key where a table has no room for a mark.
-fn existing(want: &Rows, have: &Replica) -> BTreeMap<RowId, RowRef> {
-    let find = |row: &Row| -> Option<Uuid> {
-        let table = have.table(row.id.table.name())?;
-        match row.id.table.natural_key() {
-            None => table.find_key("external_ids", ROW_MARK, &row.id.id).next().map(Record::uuid),
-            Some(key) => {
-                let matches = |record: &&Record| {
-                    key.iter().all(|column| {
-                        let wanted = row.columns.get(column).and_then(plain_datum);
-                        wanted.is_some() && record.get(column) == wanted.as_ref()
-                    })
-                };
-                table.iter().find(matches).map(Record::uuid)
-            }
-        }
-    };
-    want.iter().filter_map(|row| Some((row.id.clone(), RowRef::from(find(row)?)))).collect()
+/// Every row that carries our mark, with its id. The first of two rows with one id is the one that counts.
+fn marked(have: &Replica) -> impl Iterator<Item = ((Table, &str), &Record)> {
+    let tables = Table::NORTHBOUND.into_iter().chain(Table::SOUTHBOUND);
+    tables.filter(|table| table.natural_key().is_none()).flat_map(move |table| {
+        marked_records(have, table).filter_map(move |record| Some(((table, value::mark(record)?), record)))
+    })
 }
 
-/// Every row that carries our mark, with its id. The first of two rows with one id is the one that counts.
-fn ours(have: &Replica) -> BTreeMap<Uuid, RowId> {
-    let mut ours = BTreeMap::new();
-    let tables = Table::NORTHBOUND.into_iter().chain(Table::SOUTHBOUND);
-    for table in tables.filter(|table| table.natural_key().is_none()) {
-        for record in marked_records(have, table) {
-            if let Some(id) = mark(record) {
-                ours.insert(record.uuid(), RowId::new(table, id));
-            }
-        }
-    }
-    ours.extend(bindings_of_our_ports(have));
-    ours
+/// A row that has no room for a mark.
+fn by_natural_key(row: &Row, key: &[&str], have: &Replica) -> Option<Uuid> {
+    let says = |record: &Record, column: &str| {
+        let wanted = row.columns.get(column).zip(record.get(column));
+        wanted.is_some_and(|(wanted, found)| value::holds(row, column, wanted, found))
+    };
+    let Some(Column::Text(first)) = row.columns.get(key.first()?) else { return None };
+    let mut alike = have.table(row.id.table.name())?.find(key.first()?, first.as_str());
+    alike.find(|record| key.iter().all(|column| says(record, column))).map(Record::uuid)
 }
 
 /// A MAC binding has no room for a mark: it is ours when its port is. (Rows that something else must refer to, like the
 /// end of a tunnel, go with whatever refers to them.)
-fn bindings_of_our_ports(have: &Replica) -> BTreeMap<Uuid, RowId> {
+fn bindings_of_our_ports(have: &Replica) -> impl Iterator<Item = (Uuid, Table)> {
     let ports: BTreeSet<&Datum> =
         marked_records(have, Table::LogicalRouterPort).filter_map(|record| record.get("name")).collect();
     records(have, Table::StaticMacBinding)
-        .filter(|record| record.get("logical_port").is_some_and(|port| ports.contains(port)))
-        .map(|record| (record.uuid(), RowId::new(Table::StaticMacBinding, record.uuid().to_string())))
-        .collect()
+        .filter(move |record| record.get("logical_port").is_some_and(|port| ports.contains(port)))
+        .map(|record| (record.uuid(), Table::StaticMacBinding))
 }
 
 fn records(have: &Replica, table: Table) -> impl Iterator<Item = &Record> {
@@ -94,23 +90,19 @@ fn marked_records(have: &Replica, table: Table) -> impl Iterator<Item = &Record>
     have.table(table.name()).into_iter().flat_map(|table| table.with_key("external_ids", ROW_MARK))
 }
 
-fn mark(record: &Record) -> Option<String> {
-    let ids: BTreeMap<String, String> = record.read("external_ids").ok()?;
-    ids.get(ROW_MARK).cloned()
-}
-
 struct Differ<'a> {
     want: &'a Rows,
     have: &'a Replica,
     /// Where each wanted row is: in the database, or made by this transaction.
-    places: BTreeMap<RowId, RowRef>,
-    ours: BTreeMap<Uuid, RowId>,
+    places: BTreeMap<&'a RowId, RowRef>,
+    /// Rows in the database that are ours, with their tables.
+    ours: BTreeMap<Uuid, Table>,
     result: Difference,
 }
 
-impl Differ<'_> {
+impl<'a> Differ<'a> {
     /// Makes sure that a row is there and right.
-    fn make(&mut self, row: &Row) {
+    fn make(&mut self, row: &'a Row) {
         match self.places.get(&row.id) {
             Some(RowRef::Uuid(uuid)) => self.update(row, *uuid),
             Some(RowRef::Named(_)) => {}
@@ -119,7 +111,7 @@ impl Differ<'_> {
     }
 
     /// Inserts a row after those it refers to.
-    fn insert(&mut self, row: &Row) {
+    fn insert(&mut self, row: &'a Row) {
         let mut values = Vec::new();
         for (column, value) in &row.columns {
             if let Column::Rows(ids) = value {
@@ -135,15 +127,15 @@ impl Differ<'_> {
             }
         }
         if row.id.table.natural_key().is_none() && !row.columns.contains_key("external_ids") {
-            values.push(("external_ids", marked(&row.id.id, &BTreeMap::new())));
+            values.push(("external_ids", value::marked(&row.id.id, &BTreeMap::new())));
         }
         let name = self.result.transaction.insert(row.id.table.name(), columns(values));
-        self.places.insert(row.id.clone(), RowRef::from(name));
+        self.places.insert(&row.id, RowRef::from(name));
         self.result.inserted += 1;
     }
 
     /// Changes the columns that differ. Sets of rows are changed member by member, so that others' members stay.
-    fn update(&mut self, row: &Row, uuid: Uuid) {
+    fn update(&mut self, row: &'a Row, uuid: Uuid) {
         let Some(record) = self.have.table(row.id.table.name()).and_then(|table| table.get(uuid)).cloned()
         else {
             return;
@@ -158,9 +150,8 @@ impl Differ<'_> {
                 mutations.extend(self.member_changes(&record, column, ids));
                 continue;
             }
-            let wanted = self.datum(row, column, value);
-            if record.get(column) != Some(&wanted) {
-                values.push((*column, wanted));
+            if !record.get(column).is_some_and(|found| value::holds(row, column, value, found)) {
+                values.push((*column, self.datum(row, column, value)));
             }
         }
         let table = row.id.table.name();
@@ -174,7 +165,7 @@ impl Differ<'_> {
     }
 
     /// Members of ours that must join or leave a set of references.
-    fn member_changes(&mut self, record: &Record, column: &str, ids: &BTreeSet<RowId>) -> Vec<Mutation> {
+    fn member_changes(&mut self, record: &Record, column: &str, ids: &'a BTreeSet<RowId>) -> Vec<Mutation> {
         for id in ids {
             let missing = !self.places.contains_key(id);
             if let Some(target) = self.want.get(id).filter(|_| missing) {
@@ -209,9 +200,9 @@ impl Differ<'_> {
             .values()
             .filter_map(|place| if let RowRef::Uuid(uuid) = place { Some(*uuid) } else { None })
             .collect();
-        for (uuid, id) in &self.ours {
+        for (uuid, table) in &self.ours {
             if !kept.contains(uuid) {
-                self.result.transaction.delete(id.table.name(), [Condition::uuid(*uuid)]);
+                self.result.transaction.delete(table.name(), [Condition::uuid(*uuid)]);
                 self.result.deleted += 1;
             }
         }
@@ -220,7 +211,7 @@ impl Differ<'_> {
     /// Whether the database has a column; an older OVN may not.
     fn has(&mut self, table: Table, column: &str) -> bool {
         let layout = self.have.table(table.name()).map(underlay_ovsdb::Table::layout);
-        let there = layout.is_some_and(|layout| layout.columns().any(|name| **name == *column));
+        let there = layout.is_some_and(|layout| layout.has(column));
         if !there {
             self.result.absent.insert(format!("{}.{column}", table.name()));
         }
@@ -229,19 +220,10 @@ impl Differ<'_> {
 
     fn datum(&self, row: &Row, column: &str, value: &Column) -> Datum {
         match value {
-            Column::Map(map) if column == "external_ids" && row.id.table.natural_key().is_none() => {
-                marked(&row.id.id, map)
-            }
             Column::Rows(ids) => Datum::set(ids.iter().filter_map(|id| self.places.get(id)).map(atom)),
-            other => plain_datum(other).unwrap_or_else(Datum::empty_set),
+            plain => value::datum(row, column, plain),
         }
     }
-}
-
-/// The map with our mark in it.
-fn marked(id: &str, map: &BTreeMap<String, String>) -> Datum {
-    let pairs = map.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    Datum::map(pairs.chain([(ROW_MARK, id)]).map(|(key, value)| (key.into(), value.into())))
 }
 
 fn atom(place: &RowRef) -> Atom {
@@ -249,22 +231,4 @@ fn atom(place: &RowRef) -> Atom {
         RowRef::Uuid(uuid) => Atom::Uuid(*uuid),
         RowRef::Named(name) => Atom::NamedUuid(name.clone()),
     }
-}
-
-/// A column without references.
-fn plain_datum(column: &Column) -> Option<Datum> {
-    Some(match column {
-        Column::Bool(value) => Datum::one(Atom::Boolean(*value)),
-        Column::Integer(number) => Datum::one(Atom::Integer(*number)),
-        Column::Text(text) => Datum::one(text.as_str().into()),
-        Column::Texts(texts) => Datum::set(texts.iter().map(|text| text.as_str().into())),
-        Column::Integers(numbers) => Datum::set(numbers.iter().map(|number| Atom::Integer(*number))),
-        Column::Map(map) => {
-            Datum::map(map.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())))
-        }
-        Column::Numbers(map) => {
-            Datum::map(map.iter().map(|(key, number)| (key.as_str().into(), Atom::Integer(*number))))
-        }
-        Column::Rows(_) => return None,
-    })
 }

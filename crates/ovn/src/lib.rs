@@ -8,6 +8,7 @@ pub mod diff;
 pub mod imports;
 mod observe;
 pub mod sync;
+mod value;
 
 pub use diff::{Difference, difference};
 pub use observe::{northbound, southbound};

@@ -187,6 +187,11 @@ impl Layout {
         self.columns.iter().map(|(name, _)| name)
     }
 
+    /// Whether there is a column of this name.
+    pub fn has(&self, column: &str) -> bool {
+        self.position(column).is_some()
+    }
+
     pub(crate) fn position(&self, column: &str) -> Option<usize> {
         self.columns.binary_search_by(|(name, _)| (**name).cmp(column)).ok()
     }

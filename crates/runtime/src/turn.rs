@@ -17,6 +17,8 @@ use crate::feed::Update;
 
 /// A crowd without a lull is served after this many times as long.
 const CROWD: u32 = 5;
+/// How many times as long as a turn took a crowd gathers before the next.
+const REST: u32 = 2;
 
 /// The watches of a daemon.
 #[derive(Default)]
@@ -36,6 +38,8 @@ pub struct Feeds {
     turn: Turn,
     /// Nothing while that is not worth a turn.
     news: Option<News>,
+    /// When kinds that wait for a lull are served again; nothing if now.
+    rested: Option<Instant>,
 }
 
 /// What is waited for before a turn.
@@ -50,8 +54,8 @@ struct News {
 }
 
 impl News {
-    fn due(&self) -> Instant {
-        (self.last + self.lull).min(self.first + self.lull * CROWD)
+    fn due(&self, rested: Option<Instant>) -> Instant {
+        (self.last + self.lull).min(self.first + self.lull * CROWD).max(rested.unwrap_or(self.first))
     }
 }
 
@@ -95,6 +99,12 @@ impl Feeds {
         self.lulls.extend(kinds.iter().map(|kind| (*kind, lull)));
     }
 
+    /// Tells how long a turn took. What comes in a crowd is then left to gather for [`REST`] times as long: a crowd that
+    /// comes slower than a lull would otherwise be served one by one, with all the work that every turn brings others.
+    pub fn rest_after(&mut self, turn: Duration) {
+        self.rested = Some(Instant::now() + turn * REST);
+    }
+
     /// Asks for a turn as if something of this kind had come: there may be more to do. What comes meanwhile is served
     /// with it.
     pub fn ask_again(&mut self, kind: &str) {
@@ -133,7 +143,7 @@ impl Feeds {
         match self.news {
             None => Some(next.await),
             Some(news) if news.lull.is_zero() => next.now_or_never(),
-            Some(news) => timeout_at(news.due(), next).await.ok(),
+            Some(news) => timeout_at(news.due(self.rested), next).await.ok(),
         }
     }
 
@@ -273,6 +283,24 @@ mod tests {
         assert!(feeds.next(&mut world).now_or_never().is_none());
         assert_eq!(feeds.next(&mut world).await.changed, BTreeSet::from(["Node"]));
         assert_eq!(world.nodes.len(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_long_turn_a_slow_crowd_gathers() {
+        let seconds = |names: [&'static str; 3]| {
+            stream::iter(names).then(async |name| {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                node(name)
+            })
+        };
+        let mut feeds = Feeds::new().with("Node", seconds(["a", "b", "c"]).chain(stream::pending()).boxed());
+        feeds.wait_for_lull(&["Node"], Duration::from_millis(10));
+        let mut world = World::default();
+        feeds.next(&mut world).await;
+        assert_eq!(world.nodes.len(), 1, "who was not busy serves at once");
+        feeds.rest_after(Duration::from_millis(1500));
+        feeds.next(&mut world).await;
+        assert_eq!(world.nodes.len(), 3);
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use underlay_linux::{BgpTable, NextHop};
+use underlay_net::Family;
 use underlay_ovn::imports::{Place, Wanted};
 use underlay_plan::node::imports::{Policy, Refusal};
 
@@ -80,17 +81,32 @@ impl Shares {
             self.touch_all_of(share);
         }
         for policy in policies {
-            if self.by_router.get(&policy.router).is_some_and(|share| share.policy == *policy) {
-                continue;
+            match self.by_router.get_mut(&policy.router) {
+                Some(share) if share.policy == *policy => continue,
+                Some(share) if share.policy.leads_like(policy) => share.policy = policy.clone(),
+                _ => {
+                    if let Some(old) =
+                        self.by_router.insert(policy.router.clone(), Share::new(policy.clone()))
+                    {
+                        self.touch_all_of(&old);
+                    }
+                }
             }
-            if let Some(old) = self.by_router.insert(policy.router.clone(), Share::new(policy.clone())) {
-                self.touch_all_of(&old);
-            }
-            let Some(table) = policy.table else { continue };
-            let lost = self.kept.keys().filter(|(of, _)| *of == table).map(|(_, destination)| *destination);
-            let all: BTreeSet<IpNet> = self.routes.of_table(table).map(|(to, _)| to).chain(lost).collect();
-            for destination in all {
-                self.judge(table, destination);
+            self.judge_all_of(&policy.router);
+        }
+    }
+
+    /// Judges all routes that one network hears of.
+    fn judge_all_of(&mut self, router: &str) {
+        let Self { routes, kept, by_router, gateways, changed } = self;
+        let Some(share) = by_router.get_mut(router) else { return };
+        let Some(table) = share.policy.table else { return };
+        let lost = kept.range((table, Family::V4.everything())..).take_while(|((of, _), _)| *of == table);
+        let lost = lost.map(|((_, destination), (ways, _))| (*destination, ways));
+        let there = routes.of_table(table);
+        for (destination, ways) in lost.filter(|(to, _)| routes.best(table, *to).is_none()).chain(there) {
+            for destination in share.judge(destination, Some(ways), gateways) {
+                changed.insert(Place { router: router.to_owned(), destination });
             }
         }
     }
@@ -150,14 +166,9 @@ impl Shares {
     fn judge(&mut self, table: u32, destination: IpNet) {
         let kept = self.kept.get(&(table, destination)).map(|(ways, _)| ways);
         let ways = self.routes.best(table, destination).or(kept);
-        for (router, share) in &mut self.by_router {
-            if share.policy.table != Some(table) {
-                continue;
-            }
-            let taken = ways.and_then(|ways| share.policy.judge(&destination, hops(ways)).ok());
-            let taken = taken.map(|gateways| shared(&mut self.gateways, gateways));
-            share.heard(destination, ways.is_some());
-            for destination in share.put(destination, taken) {
+        let concerned = self.by_router.iter_mut().filter(|(_, share)| share.policy.table == Some(table));
+        for (router, share) in concerned {
+            for destination in share.judge(destination, ways, &mut self.gateways) {
                 self.changed.insert(Place { router: router.clone(), destination });
             }
         }
@@ -236,6 +247,18 @@ impl Shares {
 impl Share {
     fn new(policy: Policy) -> Self {
         Self { policy, learned: BTreeSet::new(), inside: BTreeMap::new(), outside: BTreeMap::new() }
+    }
+
+    /// Takes in how a route is now, and returns the destinations that are in or out by that.
+    fn judge(
+        &mut self,
+        destination: IpNet,
+        ways: Option<&Ways>,
+        known: &mut BTreeSet<Gateways>,
+    ) -> Vec<IpNet> {
+        let taken = ways.and_then(|ways| self.policy.judge(&destination, hops(ways)).ok());
+        self.heard(destination, ways.is_some());
+        self.put(destination, taken.map(|gateways| shared(known, gateways)))
     }
 
     fn heard(&mut self, destination: IpNet, there: bool) {

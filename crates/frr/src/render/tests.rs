@@ -103,6 +103,7 @@ router bgp 64512
  no bgp default ipv4-unicast
  bgp graceful-restart
  bgp graceful-restart preserve-fw-state
+ coalesce-time 0
  no bgp network import-check
  neighbor 10.0.0.2 remote-as 64513
  neighbor 10.0.0.2 bfd

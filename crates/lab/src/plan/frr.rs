@@ -24,7 +24,8 @@ pub(super) fn steps(config: &str) -> Vec<Step> {
         let file = if name == "mgmtd" { "" } else { "-f /etc/frr/frr.conf" };
         Step::Start(Daemon {
             name: name.to_owned(),
-            argv: words(&format!("/usr/lib/frr/{name} -A 127.0.0.1 {file} --log stdout")),
+            // As FRR's own service has it.
+            argv: words(&format!("nice -n -5 /usr/lib/frr/{name} -A 127.0.0.1 {file} --log stdout")),
             ready: Probe::socket(&format!("/run/frr/{name}.vty")),
             after: vec![],
         })

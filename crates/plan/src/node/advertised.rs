@@ -12,7 +12,7 @@ use underlay_api::frr::{AllowMode, Neighbor, Router};
 use underlay_world::select::picks;
 use underlay_world::{Node, World};
 
-use super::site::Site;
+use super::site::{DEFAULT_VRF, Site};
 
 /// Label of generated configurations; the value is the advertisement's name.
 pub const GENERATED_LABEL: &str = "k8s.ovn.org/route-advertisements";
@@ -39,8 +39,17 @@ impl Told {
     /// VRFs in which a subnet is told, for one of these advertisements; nothing means for any.
     pub fn vrfs(&self, subnet: IpNet, by: Option<&BTreeSet<String>>) -> BTreeSet<String> {
         let asked = self.0.iter().filter(|(name, _)| by.is_none_or(|by| by.contains(*name)));
-        let told = asked.flat_map(|(_, told)| told).filter(|(prefix, _)| *prefix == subnet);
-        told.map(|(_, vrf)| vrf.clone()).collect()
+        let of_subnet = |told: &BTreeSet<(IpNet, String)>| {
+            let from = told.range((subnet, String::new())..);
+            from.take_while(|(prefix, _)| *prefix == subnet).map(|(_, vrf)| vrf.clone()).collect::<Vec<_>>()
+        };
+        asked.flat_map(|(_, told)| of_subnet(told)).collect()
+    }
+
+    /// Whether the node's part of a network is told in the default VRF, for whichever advertisement: for one that the
+    /// network is not known to have yet, or for a network with the same addresses.
+    pub fn anybody(&self, site: &Site<'_>) -> bool {
+        site.families.iter().any(|side| self.vrfs(side.subnet, None).contains(DEFAULT_VRF))
     }
 
     /// Everything that is told, each with the network that it is of.

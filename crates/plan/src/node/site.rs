@@ -20,7 +20,7 @@ const GENEVE_V4: u32 = 58;
 const GENEVE_V6: u32 = 78;
 
 /// The default VRF has no name.
-const DEFAULT_VRF: &str = "";
+pub(super) const DEFAULT_VRF: &str = "";
 
 /// Offsets in the masquerade range.
 pub mod masquerade {

@@ -116,6 +116,17 @@ fn what_nobody_is_told_of_is_not_advertised() {
 }
 
 #[test]
+fn routes_of_a_network_that_is_about_to_be_told_are_no_news() {
+    let mut world = blue_advertised();
+    world.nads.remove(&Key::new("red", "net"));
+    edit_nad(&mut world, "blue", |nad| nad.advertisers = Advertisers::default());
+    let zone = zone(&world, &local_with_patches());
+    assert!(!zone.carried["blue_net"].advertised, "nobody said so of the network itself");
+    let refused = judge(&zone, "default", "10.10.3.0/24", "172.30.0.13");
+    assert_eq!(refused, Err("it lies in the range 10.10.0.0/16 of network blue_net".to_owned()));
+}
+
+#[test]
 fn a_network_told_in_another_vrf_is_not_reached_by_the_external_bridge() {
     let mut world = blue_advertised();
     let key = Key::new("frr", "ovnk-generated-1");

@@ -19,7 +19,7 @@ fn policy(limit: usize) -> Policy {
         port: "rtoe-GR_one".to_owned(),
         table: Some(254),
         limit,
-        families: underlay_net::Family::ALL.to_vec(),
+        families: Family::ALL.to_vec(),
         link: "br-ex".to_owned(),
         own: vec![],
         connected: BTreeSet::new(),
