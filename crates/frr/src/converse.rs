@@ -8,6 +8,9 @@ use crate::observe::socket;
 use crate::tree::{opens, redact};
 use crate::vty::{Answer, Vty, VtyError};
 
+/// Lines that are told at once, at most. Daemons answer into a buffer that we read only then.
+const AT_ONCE: usize = 200;
+
 /// A command that did not work out.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
@@ -41,17 +44,39 @@ impl<'a> Conversations<'a> {
         Self { sockets, open: BTreeMap::new() }
     }
 
-    /// Tells all commands in order and stops at the first that is refused.
+    /// Tells all commands in order and stops at the first that is refused, or at the end of the lines that were told with
+    /// it.
     pub async fn tell(&mut self, commands: &[Command]) -> Result<(), CommandError> {
-        for command in commands {
-            match self.tell_one(command).await {
-                Err(CommandError::Refused { reason, .. }) if command.optional => {
-                    tracing::debug!(?command, reason, "FRR had nothing to refresh");
+        let mut rest = commands;
+        while let Some(first) = rest.first() {
+            let (now, later) = rest.split_at(together(rest).max(1));
+            rest = later;
+            if now.len() > 1 {
+                self.tell_together(now).await?;
+                continue;
+            }
+            match self.tell_one(first).await {
+                Err(CommandError::Refused { reason, .. }) if first.optional => {
+                    tracing::debug!(command = ?first, reason, "FRR had nothing to refresh");
                 }
                 other => other?,
             }
         }
         Ok(())
+    }
+
+    /// Tells lines of one context to bgpd: many lines would otherwise take many turns of two processes.
+    async fn tell_together(&mut self, commands: &[Command]) -> Result<(), CommandError> {
+        let lost = |error| CommandError::Unreachable(Daemon::Bgpd, error);
+        let Some(context) = commands.first().map(|command| &command.context) else { return Ok(()) };
+        let conversation = self.with(Daemon::Bgpd).await.map_err(lost)?;
+        let opened = conversation.enter(context).await.map_err(lost)?;
+        if let Some((command, answer)) = commands.first().zip(opened) {
+            return refusal(command, &answer);
+        }
+        let lines = commands.iter().map(|command| command.line.as_str());
+        let answers = conversation.vty.ask_all(lines).await.map_err(lost)?;
+        commands.iter().zip(&answers).try_for_each(|(command, answer)| refusal(command, answer))
     }
 
     async fn tell_one(&mut self, command: &Command) -> Result<(), CommandError> {
@@ -61,13 +86,7 @@ impl<'a> Conversations<'a> {
             answer = self.ask_target(&command).await?;
             shorter = shortened(&command);
         }
-        if answer.taken() {
-            return Ok(());
-        }
-        let said: Vec<String> = answer.text.lines().map(|line| redact(line.trim())).collect();
-        let reason = said.into_iter().find(|line| !line.is_empty());
-        let reason = reason.unwrap_or_else(|| format!("status {}", answer.status));
-        Err(CommandError::Refused { command: Box::new(command.clone()), reason })
+        refusal(command, &answer)
     }
 
     async fn ask_target(&mut self, command: &Command) -> Result<Answer, CommandError> {
@@ -98,13 +117,43 @@ impl<'a> Conversations<'a> {
 
     async fn ask(&mut self, daemon: Daemon, command: &Command) -> Result<Answer, CommandError> {
         let lost = |error| CommandError::Unreachable(daemon, error);
-        let conversation = match self.open.remove(&daemon) {
-            Some(conversation) => conversation,
-            None => Conversation::begin(&socket(self.sockets, daemon)).await.map_err(lost)?,
-        };
-        let conversation = self.open.entry(daemon).or_insert(conversation);
+        let conversation = self.with(daemon).await.map_err(lost)?;
         conversation.ask(command).await.map_err(lost)
     }
+
+    /// The conversation with a daemon, begun if need be.
+    async fn with(&mut self, daemon: Daemon) -> Result<&mut Conversation, VtyError> {
+        let conversation = match self.open.remove(&daemon) {
+            Some(conversation) => conversation,
+            None => Conversation::begin(&socket(self.sockets, daemon)).await?,
+        };
+        Ok(self.open.entry(daemon).or_insert(conversation))
+    }
+}
+
+/// How many of the first commands may be told at once: lines for bgpd in one context, of which none opens another, or
+/// needs a second try, or may fail. (mgmtd answers some lines later than the next.)
+fn together(commands: &[Command]) -> usize {
+    let Some(first) = commands.first() else { return 0 };
+    let simple = |command: &&Command| {
+        command.target == Target::One(Daemon::Bgpd)
+            && command.context == first.context
+            && !command.optional
+            && !opens(command.context.last().map(String::as_str), &command.line)
+            && shortened(command).is_none()
+    };
+    commands.iter().take(AT_ONCE).take_while(simple).count()
+}
+
+/// An error if a line was not taken.
+fn refusal(command: &Command, answer: &Answer) -> Result<(), CommandError> {
+    if answer.taken() {
+        return Ok(());
+    }
+    let said: Vec<String> = answer.text.lines().map(|line| redact(line.trim())).collect();
+    let reason = said.into_iter().find(|line| !line.is_empty());
+    let reason = reason.unwrap_or_else(|| format!("status {}", answer.status));
+    Err(CommandError::Refused { command: Box::new(command.clone()), reason })
 }
 
 /// FRR takes some lines back only without their values. Never of a router: there a shorter line means more.
@@ -122,18 +171,26 @@ impl Conversation {
         Ok(Self { vty, path: Vec::new() })
     }
 
-    async fn ask(&mut self, command: &Command) -> Result<Answer, VtyError> {
-        let same = self.path.iter().zip(&command.context).take_while(|(here, there)| here == there).count();
+    /// Goes to a context. Returns the answer to the line that was not taken on the way, if there is one.
+    async fn enter(&mut self, context: &[String]) -> Result<Option<Answer>, VtyError> {
+        let same = self.path.iter().zip(context).take_while(|(here, there)| here == there).count();
         while self.path.len() > same {
             self.vty.ask("exit").await?;
             self.path.pop();
         }
-        for line in &command.context[same..] {
+        for line in &context[same..] {
             let answer = self.vty.ask(line).await?;
             if !answer.taken() {
-                return Ok(answer);
+                return Ok(Some(answer));
             }
             self.path.push(line.clone());
+        }
+        Ok(None)
+    }
+
+    async fn ask(&mut self, command: &Command) -> Result<Answer, VtyError> {
+        if let Some(refusal) = self.enter(&command.context).await? {
+            return Ok(refusal);
         }
         let answer = self.vty.ask(&command.line).await?;
         if answer.taken() && opens(self.path.last().map(String::as_str), &command.line) {

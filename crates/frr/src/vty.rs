@@ -72,41 +72,57 @@ impl Vty {
 
     /// Says a line and returns the answer. After an error the conversation is of no use any more.
     pub async fn ask(&mut self, line: &str) -> Result<Answer, VtyError> {
-        if line.contains(['\0', '\n', '\r']) {
-            return Err(VtyError::BadLine);
-        }
-        timeout(PATIENCE, self.exchange(line)).await.map_err(|_| VtyError::Silent)?
+        let mut answers = self.ask_all([line]).await?;
+        answers.pop().ok_or(VtyError::Silent)
     }
 
-    async fn exchange(&mut self, line: &str) -> Result<Answer, VtyError> {
-        let mut request = Vec::with_capacity(line.len() + 1);
-        request.extend_from_slice(line.as_bytes());
-        request.push(0);
-        self.stream.write_all(&request).await?;
-        let mut answer = Vec::with_capacity(4096);
-        loop {
-            if self.stream.read_buf(&mut answer).await? == 0 {
+    /// Says several lines at once and returns the answers: daemons read on while they answer. A line is taken also when
+    /// the one before it is not.
+    pub async fn ask_all<'a>(
+        &mut self,
+        lines: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Vec<Answer>, VtyError> {
+        let (mut request, mut count) = (Vec::new(), 0);
+        for line in lines {
+            if line.contains(['\0', '\n', '\r']) {
+                return Err(VtyError::BadLine);
+            }
+            request.extend_from_slice(line.as_bytes());
+            request.push(0);
+            count += 1;
+        }
+        timeout(PATIENCE, self.exchange(&request, count)).await.map_err(|_| VtyError::Silent)?
+    }
+
+    async fn exchange(&mut self, request: &[u8], count: usize) -> Result<Vec<Answer>, VtyError> {
+        self.stream.write_all(request).await?;
+        let (mut heard, mut answers) = (Vec::with_capacity(4096), Vec::new());
+        while answers.len() < count {
+            // What came before is known to hold no end.
+            let from = heard.len();
+            if self.stream.read_buf(&mut heard).await? == 0 {
                 return Err(VtyError::Gone(io::ErrorKind::UnexpectedEof.into()));
             }
-            if let Some(answer) = complete(&answer) {
-                return Ok(answer);
+            let mut from = from.saturating_sub(END);
+            while let Some((answer, rest)) = first(&heard, from) {
+                answers.push(answer);
+                heard.drain(..rest);
+                from = 0;
             }
-            if answer.len() > LONGEST {
+            if heard.len() > LONGEST {
                 return Err(VtyError::Endless);
             }
         }
+        Ok(answers)
     }
 }
 
-/// The answer, once all of it is there.
-fn complete(bytes: &[u8]) -> Option<Answer> {
-    let (text, end) = bytes.split_at_checked(bytes.len().checked_sub(END)?)?;
-    match end {
-        [0, 0, 0, status] => {
-            Some(Answer { text: String::from_utf8_lossy(text).into_owned(), status: *status })
-        }
-        _ => None,
-    }
+/// The first answer, once all of it is there, and where the next one begins. It does not end before `from`.
+fn first(bytes: &[u8], from: usize) -> Option<(Answer, usize)> {
+    let end = from + bytes.get(from..)?.windows(END).position(|end| end.starts_with(&[0; END - 1]))?;
+    let text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let status = bytes.get(end + END - 1).copied()?;
+    Some((Answer { text, status }, end + END))
 }
 
 #[cfg(test)]
@@ -116,10 +132,22 @@ mod tests {
     #[test]
     fn an_answer_ends_with_its_status() {
         for cut in 0..7 {
-            assert_eq!(complete(&b"abc\0\0\0\x00"[..cut]), None, "{cut}");
+            assert_eq!(first(&b"abc\0\0\0\x00"[..cut], 0), None, "{cut}");
         }
-        assert_eq!(complete(b"abc\0\0\0\x0d"), Some(Answer { text: "abc".to_owned(), status: 13 }));
-        assert_eq!(complete(b"\0\0\0\0"), Some(Answer { text: String::new(), status: 0 }));
-        assert_eq!(complete(b"\0\0\0"), None);
+        let answer = |text: &str, status| Answer { text: text.to_owned(), status };
+        assert_eq!(first(b"abc\0\0\0\x0d", 0), Some((answer("abc", 13), 7)));
+        assert_eq!(first(b"\0\0\0\0", 0), Some((answer("", 0), 4)));
+        assert_eq!(first(b"\0\0\0", 0), None);
+    }
+
+    #[test]
+    fn answers_follow_each_other() {
+        let all = b"one\0\0\0\0\0\0\0\x02two\0\0\0\0";
+        let (mut at, mut texts) = (0, Vec::new());
+        while let Some((answer, next)) = first(&all[at..], 0) {
+            texts.push((answer.text, answer.status));
+            at += next;
+        }
+        assert_eq!(texts, [("one".to_owned(), 0), (String::new(), 2), ("two".to_owned(), 0)]);
     }
 }

@@ -18,7 +18,7 @@ use crate::feed::Update;
 /// A crowd without a lull is served after this many times as long.
 const CROWD: u32 = 5;
 /// How many times as long as a turn took a crowd gathers before the next.
-const REST: u32 = 2;
+const REST: u32 = 3;
 
 /// The watches of a daemon.
 #[derive(Default)]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use underlay_net::{Family, cidr};
 
-use super::advertised::Told;
+use super::network::Network;
 use super::site::Site;
 use super::tables;
 
@@ -54,25 +54,10 @@ pub enum Refusal {
 pub struct Ranges(BTreeMap<IpAddr, (IpNet, String)>);
 
 impl Ranges {
-    /// Of those of a node's networks that are told. Networks that are about to be told count too: their routes may come
-    /// from other nodes before we hear that they are to be told here. Where such a one has the addresses of a network that
-    /// is told, the addresses are that one's.
-    pub fn of(sites: &[&Site<'_>], told: &Told) -> Self {
-        let mut ranges = Self::default();
-        let (now, soon): (Vec<&Site<'_>>, Vec<_>) = sites.iter().partition(|site| site.advertised());
-        for site in now.into_iter().chain(soon.into_iter().filter(|site| told.anybody(site))) {
-            for net in &site.network.nets {
-                if !ranges.overlaps(net) {
-                    ranges.0.insert(net.network(), (*net, site.network.name.clone()));
-                }
-            }
-        }
-        ranges
-    }
-
-    fn overlaps(&self, net: &IpNet) -> bool {
-        let before = self.0.range(..=net.broadcast()).next_back();
-        before.is_some_and(|(_, (range, _))| range.broadcast() >= net.network())
+    /// Of these networks.
+    pub fn of<'a>(networks: impl IntoIterator<Item = &'a Network>) -> Self {
+        let ranges = |network: &'a Network| network.nets.iter().map(|net| (*net, network.name.clone()));
+        Self(networks.into_iter().flat_map(ranges).map(|(net, name)| (net.network(), (net, name))).collect())
     }
 
     /// The range that a destination lies in.

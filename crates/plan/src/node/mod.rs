@@ -143,7 +143,8 @@ fn zone(site: &Site<'_>, others: Others<'_>, told: &Told, without: &BTreeSet<Str
     }
     let all: Vec<&Site<'_>> = std::iter::once(site).chain(others.sites.values()).collect();
     let announced = all.iter().flat_map(|site| egress::announced(site, &placed, &egress)).collect();
-    let ranges = Arc::new(Ranges::of(&all, told));
+    let advertised = all.iter().filter(|site| site.advertised());
+    let ranges = Arc::new(Ranges::of(advertised.map(|site| site.network)));
     let imports = wanted.iter().map(|site| Policy::of(site, &ranges)).collect();
     isolation::plan(site, &placed, &mut northbound);
     apart::plan(site, &others, without, &mut northbound);

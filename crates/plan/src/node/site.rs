@@ -20,7 +20,7 @@ const GENEVE_V4: u32 = 58;
 const GENEVE_V6: u32 = 78;
 
 /// The default VRF has no name.
-pub(super) const DEFAULT_VRF: &str = "";
+const DEFAULT_VRF: &str = "";
 
 /// Offsets in the masquerade range.
 pub mod masquerade {
@@ -177,7 +177,7 @@ impl<'a> Site<'a> {
         check_size(bridge, network, local)?;
         check_range(network, settings)?;
         let subnets = node.subnets_in(&network.name);
-        let vrfs = |subnet: IpNet| told.vrfs(subnet, network.advertisers.as_ref());
+        let vrfs = |subnet: IpNet| told.vrfs(subnet, network);
         let side = |family| {
             let mut side = Side::find(family, subnets, id, network, settings, bridge)?;
             side.advertised = vrfs(side.subnet).contains(DEFAULT_VRF);

@@ -28,6 +28,10 @@ fn edit_nad(world: &mut World, namespace: &str, edit: impl Fn(&mut underlay_worl
     edit(Arc::make_mut(nad));
 }
 
+fn edit_node(world: &mut World, name: &str, edit: impl Fn(&mut underlay_world::Node)) {
+    edit(Arc::make_mut(world.nodes.get_mut(&Key::cluster(name)).expect("a node")));
+}
+
 /// Network blue without overlay, and nobody else.
 fn blue_routed(outbound_snat: &str) -> World {
     let mut world = blue_advertised();
@@ -116,14 +120,18 @@ fn what_nobody_is_told_of_is_not_advertised() {
 }
 
 #[test]
-fn routes_of_a_network_that_is_about_to_be_told_are_no_news() {
+fn who_alone_has_a_subnet_need_not_be_named() {
     let mut world = blue_advertised();
-    world.nads.remove(&Key::new("red", "net"));
     edit_nad(&mut world, "blue", |nad| nad.advertisers = Advertisers::default());
-    let zone = zone(&world, &local_with_patches());
-    assert!(!zone.carried["blue_net"].advertised, "nobody said so of the network itself");
-    let refused = judge(&zone, "default", "10.10.3.0/24", "172.30.0.13");
-    assert_eq!(refused, Err("it lies in the range 10.10.0.0/16 of network blue_net".to_owned()));
+    let both = zone(&world, &local_with_patches());
+    assert!(!both.carried["blue_net"].advertised, "it may be red that is meant");
+    assert_eq!(both.originated[0].network, None);
+
+    world.nads.remove(&Key::new("red", "net"));
+    edit_node(&mut world, "one", |node| drop(node.subnets.0.remove("red_net")));
+    let alone = zone(&world, &local_with_patches());
+    assert!(alone.carried["blue_net"].advertised);
+    assert_eq!(alone.originated[0].network.as_deref(), Some("blue_net"));
 }
 
 #[test]
