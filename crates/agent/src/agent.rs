@@ -32,7 +32,7 @@ use underlay_runtime::objects::Writer;
 use underlay_runtime::turn::Feeds;
 use underlay_runtime::{client, config, elsewhere, feed};
 use underlay_world::local::Assigned;
-use underlay_world::{Key, Kind, Settings, World};
+use underlay_world::{Key, Kind, Local, Settings, World};
 
 use crate::args::Args;
 use crate::concern::Concern;
@@ -307,7 +307,7 @@ impl Agent {
             } else if heard || last.local != seen.local {
                 // Whatever else happened is for edges alone to look at.
                 let began = Instant::now();
-                self.turn(&world, &seen);
+                self.turn(&world, &seen).await;
                 self.turns.observe(began.elapsed().as_secs_f64());
                 self.feeds.rest_after(began.elapsed());
             }
@@ -337,18 +337,19 @@ impl Agent {
         }
     }
 
-    /// One turn: plan, remember what was given, hand it out.
-    fn turn(&mut self, world: &World, seen: &Seen) {
+    /// One turn: plan, remember what was given, hand it out. Peers come first: addresses that nobody outside knows the way
+    /// to are better not shown yet, and what OVN has to do for many networks takes the processor from everybody.
+    async fn turn(&mut self, world: &World, seen: &Seen) {
         let mut local = seen.local.clone();
         local.assigned.clone_from(&self.assigned);
-        let NodePlan { mut annotations, speaker, zone, waiting } =
-            underlay_plan::node::plan(&self.args.node_name, world, &self.settings, &local);
         let node = world.node(&self.args.node_name);
         self.registered |= node.is_some();
-        // A node that is taken out of the cluster tells nobody anything: its subnets may be another's already. One that
-        // never was in it touches nothing, also not FRR: it may have another's name by mistake.
-        if let Some(own) = self.speaker.as_ref().filter(|_| self.registered) {
-            own.publish(speaker);
+        let told = self.tell_speaker(world, &local);
+        let (name, all) = (&self.args.node_name, BTreeSet::new());
+        let NodePlan { mut annotations, zone, waiting, .. } =
+            underlay_plan::node::plan_rest(name, world, &self.settings, &local, &all);
+        if let Some((speaker, number)) = self.speaker.as_ref().zip(told) {
+            speaker.reach(number).await;
         }
         if let Some(node) = node {
             if let Some(refused) = self.refused.borrow_and_update().as_ref() {
@@ -392,6 +393,14 @@ impl Agent {
         } else if self.opened.load(Ordering::Relaxed) {
             self.waiting.send_if_modified(|waiting| waiting.take().is_some());
         }
+    }
+
+    /// Hands the speaker its part; returns its number if it is new. A node that is taken out of the cluster tells nobody anything: its
+    /// subnets may be another's already. One that never was in it touches nothing, also not FRR: it may have another's name
+    /// by mistake.
+    fn tell_speaker(&self, world: &World, local: &Local) -> Option<u64> {
+        let speaker = self.speaker.as_ref().filter(|_| self.registered)?;
+        speaker.publish(underlay_plan::node::speaker(&self.args.node_name, world, local))
     }
 
     fn wait_for(&self, what: &str) {

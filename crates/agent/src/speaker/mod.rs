@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use kube::Client;
 use tokio::sync::{Notify, watch};
 use tokio::time::MissedTickBehavior;
-use tracing::warn;
+use tracing::{debug, warn};
 use underlay_frr::state::ESTABLISHED;
 use underlay_frr::{Frr, Patience, Session, SessionReader, SyncError};
 use underlay_plan::node::frr::{Conflict, Merged};
-use underlay_runtime::edge::{Edge, EdgeMetrics, EdgeState, Publisher, Report};
+use underlay_runtime::edge::{Edge, EdgeMetrics, EdgeState, Publisher, Report, reached};
 use underlay_runtime::feed::text_with_sources;
 use underlay_runtime::objects::Writer;
 use underlay_world::Key;
@@ -27,6 +27,9 @@ use states::{Told, redacted};
 
 /// How often sessions are looked at. FRR tells nobody when one changes, and a look costs next to nothing.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// For how long the rest of the node waits for FRR.
+const HEAD_START: Duration = Duration::from_millis(300);
 
 /// The node's speaker.
 pub struct Speaker {
@@ -89,16 +92,28 @@ impl Speaker {
         self.secrets.subscribe()
     }
 
-    /// Hands over what the node's configurations come to. As long as a password is not known that belongs to it, FRR goes
-    /// on with what it has.
-    pub fn publish(&self, merged: Merged) {
+    /// Hands over what the node's configurations come to, and returns its number if it is new. As long as a password is not
+    /// known that belongs to it, FRR goes on with what it has.
+    pub fn publish(&self, merged: Merged) -> Option<u64> {
         self.secrets.send_if_modified(|secrets| {
             let changed = *secrets != merged.secrets;
             secrets.clone_from(&merged.secrets);
             changed
         });
-        if merged.unread.is_empty() {
-            self.merged.publish(merged);
+        if !merged.unread.is_empty() {
+            return None;
+        }
+        let before = self.merged.last().map_or(0, |last| last.generation);
+        let number = self.merged.publish(merged);
+        (number != before).then_some(number)
+    }
+
+    /// Waits until FRR does what it should, though not for long: whatever keeps it, the node goes on.
+    pub async fn reach(&self, number: u64) {
+        let mut state = self.state.clone();
+        let late = tokio::time::timeout(HEAD_START, reached(&mut state, number)).await.is_err();
+        if late {
+            debug!("FRR takes its time; the rest of the node does not wait for it");
         }
     }
 

@@ -33,7 +33,7 @@ use underlay_desired::linux::Host;
 use underlay_desired::nft::Ruleset;
 use underlay_desired::ovn::Rows;
 use underlay_desired::switch::Switch;
-use underlay_world::{Local, Node, Settings, World};
+use underlay_world::{Local, Settings, World};
 
 use addresses::Placed;
 use advertised::{Originated, Told};
@@ -91,6 +91,15 @@ pub fn plan(name: &str, world: &World, settings: &Settings, local: &Local) -> No
     plan_without(name, world, settings, local, &BTreeSet::new())
 }
 
+/// What a node's speaker should do, and what keeps some configurations out of that. It is little work beside the rest, and
+/// depends on nothing of it.
+pub fn speaker(name: &str, world: &World, local: &Local) -> frr::Merged {
+    let Some(node) = world.node(name) else { return frr::Merged::default() };
+    let configurations = world.frr_configurations.values().map(AsRef::as_ref);
+    let configurations = mesh::without_itself(configurations, node);
+    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets, local.has_vrf)
+}
+
 /// Plans a node, and leaves out what is of these networks alone: for those who compare two plans and know that there is
 /// no difference in them.
 pub fn plan_without(
@@ -100,9 +109,20 @@ pub fn plan_without(
     local: &Local,
     without: &BTreeSet<String>,
 ) -> NodePlan {
+    let speaker = speaker(name, world, local);
+    NodePlan { speaker, ..plan_rest(name, world, settings, local, without) }
+}
+
+/// The same without its speaker, for those who have planned that before.
+pub fn plan_rest(
+    name: &str,
+    world: &World,
+    settings: &Settings,
+    local: &Local,
+    without: &BTreeSet<String>,
+) -> NodePlan {
     let node = world.node(name);
     let annotations = node.map(|node| annotations::plan(node, settings, local)).unwrap_or_default();
-    let speaker = node.map(|node| speaker(node, world, local)).unwrap_or_default();
     let networks = networks::find(world, settings);
     let default = Network::default_network(settings, networks.elsewhere());
     let told = node.map(|node| Told::by(node, world)).unwrap_or_default();
@@ -110,16 +130,10 @@ pub fn plan_without(
     match find(&default) {
         Ok(site) => {
             let zone = zone(&site, Others::find(&networks, find), &told, without);
-            NodePlan { annotations, speaker, zone: Some(zone), waiting: None }
+            NodePlan { annotations, zone: Some(zone), ..NodePlan::default() }
         }
-        Err(waiting) => NodePlan { annotations, speaker, zone: None, waiting: Some(waiting) },
+        Err(waiting) => NodePlan { annotations, waiting: Some(waiting), ..NodePlan::default() },
     }
-}
-
-fn speaker(node: &Node, world: &World, local: &Local) -> frr::Merged {
-    let configurations = world.frr_configurations.values().map(AsRef::as_ref);
-    let configurations = mesh::without_itself(configurations, node);
-    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets, local.has_vrf)
 }
 
 /// Plans all networks. One that waits for something is in nobody's way.
