@@ -131,18 +131,22 @@ impl<'a> Conversations<'a> {
     }
 }
 
-/// How many of the first commands may be told at once: lines for bgpd in one context, of which none opens another, or
-/// needs a second try, or may fail. (mgmtd answers some lines later than the next.)
+/// How many of the first commands may be told at once: prefixes for bgpd in one context. There may be very many of them.
+/// Whatever is about sessions is told line by line: bgpd has to get round to ending one before its router goes, or zebra
+/// keeps its routes.
 fn together(commands: &[Command]) -> usize {
     let Some(first) = commands.first() else { return 0 };
-    let simple = |command: &&Command| {
+    let alike = |command: &&Command| {
         command.target == Target::One(Daemon::Bgpd)
             && command.context == first.context
-            && !command.optional
-            && !opens(command.context.last().map(String::as_str), &command.line)
-            && shortened(command).is_none()
+            && is_about_prefix(&command.line)
     };
-    commands.iter().take(AT_ONCE).take_while(simple).count()
+    commands.iter().take(AT_ONCE).take_while(alike).count()
+}
+
+fn is_about_prefix(line: &str) -> bool {
+    let line = line.strip_prefix("no ").unwrap_or(line);
+    ["network ", "ip prefix-list ", "ipv6 prefix-list "].iter().any(|word| line.starts_with(word))
 }
 
 /// An error if a line was not taken.
@@ -221,5 +225,25 @@ mod tests {
         assert_eq!(short("interface eth0", "description a b"), None);
         assert_eq!(short("router bgp 1", "no neighbor 10.0.0.2 nonsense"), None);
         assert_eq!(short("", "no ip route 192.0.2.0/24 blackhole"), None);
+    }
+
+    #[test]
+    fn only_prefixes_of_one_context_are_told_at_once() {
+        let line = |context: &str, line: &str| Command {
+            target: Target::One(Daemon::Bgpd),
+            context: vec![context.to_owned()],
+            line: line.to_owned(),
+            optional: false,
+        };
+        let two = [line("router bgp 1", "network 10.1.0.0/24"), line("router bgp 1", "network 10.2.0.0/24")];
+        let and = |other: Command| together(&[&two[..], &[other]].concat());
+        assert_eq!(and(line("router bgp 1", "no network 10.3.0.0/24")), 3);
+        assert_eq!(and(line("router bgp 2", "network 10.3.0.0/24")), 2, "another context");
+        assert_eq!(and(line("router bgp 1", "neighbor 10.0.0.2 shutdown")), 2, "takes bgpd a while");
+        let other = Command { target: Target::Any, ..line("router bgp 1", "network 10.3.0.0/24") };
+        assert_eq!(and(other), 2, "another daemon");
+        assert_eq!(together(&[]), 0);
+        let many = vec![two[0].clone(); AT_ONCE + 1];
+        assert_eq!(together(&many), AT_ONCE);
     }
 }
