@@ -132,8 +132,7 @@ impl<'a> Conversations<'a> {
 }
 
 /// How many of the first commands may be told at once: prefixes for bgpd in one context. There may be very many of them.
-/// Whatever is about sessions is told line by line: bgpd has to get round to ending one before its router goes, or zebra
-/// keeps its routes.
+/// Whatever is about sessions is told line by line, so that bgpd can act on one line before it hears the next.
 fn together(commands: &[Command]) -> usize {
     let Some(first) = commands.first() else { return 0 };
     let alike = |command: &&Command| {

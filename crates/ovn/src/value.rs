@@ -9,7 +9,7 @@ use underlay_desired::ovn::{Column, Row};
 use underlay_desired::owner::ROW_MARK;
 use underlay_ovsdb::{Atom, Datum, Record};
 
-/// A column without references, as the database says it. The ids of others carry our mark.
+/// A column without references, as the database says it. Where a row has room for our mark, `external_ids` has it.
 pub(crate) fn datum(row: &Row, column: &str, value: &Column) -> Datum {
     let text = |text: &String| Atom::from(text.as_str());
     match value {
