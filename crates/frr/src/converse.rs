@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::diff::{Command, Daemon, Target};
+use crate::leave;
 use crate::observe::socket;
 use crate::tree::{opens, redact};
 use crate::vty::{Answer, Vty, VtyError};
@@ -54,6 +55,10 @@ impl<'a> Conversations<'a> {
             if now.len() > 1 {
                 self.tell_together(now).await?;
                 continue;
+            }
+            if let Some(vrf) = leave::ending(&first.line) {
+                let lost = |error| CommandError::Unreachable(Daemon::Zebra, error);
+                leave::settled(self.sockets, vrf).await.map_err(lost)?;
             }
             match self.tell_one(first).await {
                 Err(CommandError::Refused { reason, .. }) if first.optional => {

@@ -6,7 +6,7 @@
 
 mod refresh;
 mod router;
-mod words;
+pub(crate) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

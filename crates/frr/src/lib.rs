@@ -13,6 +13,7 @@ mod converse;
 pub mod diff;
 mod file;
 pub mod implied;
+mod leave;
 mod ledger;
 mod observe;
 pub mod peers;

@@ -3,6 +3,7 @@
 mod calm;
 mod configs;
 mod kinds;
+mod leaving;
 mod speed;
 
 use std::fs;
