@@ -22,7 +22,9 @@ const DUE: Duration = Duration::from_millis(150);
 
 /// A router that tells of routes.
 fn talkative() -> String {
-    let networks: String = (0..ROUTES).map(|number| format!("  network 10.100.{number}.0/24\n")).collect();
+    let networks: Vec<String> =
+        (0..ROUTES).map(|number| format!("  network 10.100.{number}.0/24\n")).collect();
+    let networks = networks.concat();
     format!(
         "router bgp 64513\n bgp router-id 10.0.0.2\n no bgp ebgp-requires-policy\n no bgp network import-check\n \
          neighbor 10.0.1.1 remote-as 64512\n neighbor 10.0.1.1 timers connect 1\n address-family ipv4 unicast\n\
