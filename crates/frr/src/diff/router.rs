@@ -65,9 +65,7 @@ fn amend(router: &str, want: &Block, have: &Block, commands: &mut Vec<Command>) 
     let (flat_want, flat_have) = (flat(want), flat(have));
     remove_lines(BGPD, &context, &flat_want, &flat_have, |_| true, commands);
     let newcomers: Vec<&str> = wanted.difference(&known).copied().filter(|peer| starts(want, peer)).collect();
-    let starting = |line: &str| newcomers.iter().any(|peer| paces(line, peer));
-    let new = flat_want.iter().filter(|entry| !flat_have.contains(&entry.line) && !starting(&entry.line));
-    for entry in new {
+    for entry in flat_want.iter().filter(|entry| !flat_have.contains(&entry.line)) {
         commands.push(Command::new(BGPD, &context, entry.line.clone()));
         if let Some(peer) = newcomers.iter().find(|peer| defines(&entry.line, peer)) {
             commands.push(Command::new(BGPD, &context, format!("neighbor {peer} shutdown")));
@@ -76,9 +74,6 @@ fn amend(router: &str, want: &Block, have: &Block, commands: &mut Vec<Command>) 
     amend_families(router, want, have, stays, commands);
     for peer in newcomers {
         commands.push(Command::new(BGPD, &context, format!("no neighbor {peer} shutdown")));
-        // FRR rests for a second before it talks with a neighbour for the first time, but not after such a line.
-        let start = flat_want.iter().filter(|entry| paces(&entry.line, peer));
-        commands.extend(start.map(|entry| Command::new(BGPD, &context, entry.line.clone())));
     }
 }
 
@@ -124,12 +119,6 @@ fn defines(line: &str, peer: &str) -> bool {
     line.strip_prefix("neighbor ").and_then(|rest| rest.strip_prefix(peer)).is_some_and(|rest| {
         rest.starts_with(" remote-as ") || rest.starts_with(" interface ") || rest.starts_with(" peer-group")
     })
-}
-
-/// Whether a line says how often FRR tries to connect with a neighbour.
-fn paces(line: &str, peer: &str) -> bool {
-    let rest = line.strip_prefix("neighbor ").and_then(|rest| rest.strip_prefix(peer));
-    rest.is_some_and(|rest| rest.starts_with(" timers connect "))
 }
 
 /// Whether FRR starts to talk with a neighbour as soon as it knows it.

@@ -121,8 +121,8 @@ fn a_new_neighbour_is_quiet_until_all_is_said() {
             "router bgp 64512 / neighbor eth1 interface remote-as 64513",
             "router bgp 64512 / neighbor eth1 shutdown",
             "router bgp 64512 / neighbor eth1 timers 60 180",
-            "router bgp 64512 / no neighbor eth1 shutdown",
             "router bgp 64512 / neighbor eth1 timers connect 10",
+            "router bgp 64512 / no neighbor eth1 shutdown",
         ]
     );
 }
