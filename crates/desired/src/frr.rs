@@ -135,6 +135,8 @@ pub struct Session {
     pub bfd: Option<String>,
     /// Whether to keep forwarding while it restarts.
     pub graceful_restart: bool,
+    /// Whether to wait for it to connect.
+    pub passive: bool,
 }
 
 /// The autonomous system of a neighbour.

@@ -324,6 +324,9 @@ fn render_session(block: &mut Block, peer: &Peer, session: &Session) {
     if session.graceful_restart {
         say("graceful-restart".to_owned());
     }
+    if session.passive {
+        say("passive".to_owned());
+    }
 }
 
 fn render_family(block: &mut Block, vrf: &Vrf, router: &Router, family: Family) {

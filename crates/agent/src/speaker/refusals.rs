@@ -67,7 +67,7 @@ mod tests {
 
     use serde_json::{Value, json};
     use underlay_api::FRRConfiguration;
-    use underlay_plan::node::frr::merge;
+    use underlay_plan::node::frr::{Host, merge};
 
     use super::*;
 
@@ -77,7 +77,8 @@ mod tests {
             serde_json::from_value(object).expect("a configuration")
         };
         let resources: Vec<FRRConfiguration> = specs.iter().map(resource).collect();
-        merge(&BTreeMap::new(), &resources, &BTreeMap::new(), true)
+        let host = Host { labels: &BTreeMap::new(), addresses: &[], has_vrf: true };
+        merge(host, &resources, &BTreeMap::new())
     }
 
     #[test]

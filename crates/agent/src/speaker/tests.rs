@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Secret;
 use prometheus_client::registry::Registry;
 use tracing_subscriber::fmt::MakeWriter;
 use underlay_api::FRRConfiguration;
-use underlay_plan::node::frr::merge;
+use underlay_plan::node::frr::{Host, merge};
 use underlay_runtime::client::connect;
 use underlay_runtime::feed;
 use underlay_runtime::turn::Feeds;
@@ -120,7 +120,8 @@ async fn follow(client: Client, speaker: Speaker) {
         feeds.next(&mut world).await;
         if feeds.is_ready() {
             let configurations = world.frr_configurations.values().map(AsRef::as_ref);
-            speaker.publish(merge(&BTreeMap::new(), configurations, &world.secrets, true));
+            let host = Host { labels: &BTreeMap::new(), addresses: &[], has_vrf: true };
+            speaker.publish(merge(host, configurations, &world.secrets));
         }
     }
 }

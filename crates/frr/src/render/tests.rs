@@ -16,6 +16,7 @@ pub(crate) fn session() -> Session {
         multihop: false,
         bfd: None,
         graceful_restart: false,
+        passive: false,
     }
 }
 

@@ -29,6 +29,7 @@ pub fn session(asn: u32) -> Session {
         multihop: false,
         bfd: None,
         graceful_restart: false,
+        passive: false,
     }
 }
 
@@ -86,6 +87,7 @@ pub fn everything() -> Config {
         multihop: true,
         bfd: Some("fast".to_owned()),
         graceful_restart: true,
+        passive: true,
         ..session(64599)
     };
     let (peer, mut tagged) = neighbor("10.0.1.9", all, &prefixes);

@@ -14,13 +14,14 @@ mod unite;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use underlay_api::FRRConfiguration;
 use underlay_desired::ObjectRef;
-use underlay_desired::frr::{Config, RawText, Vrf};
+use underlay_desired::frr::{Config, Peer, RawText, Vrf};
 use underlay_world::select::picks;
 use underlay_world::{Key, Node, Secret, World};
 
@@ -43,8 +44,21 @@ pub struct Merged {
     parts: Vec<Part>,
     /// What is wrong with the others.
     senseless: Vec<Conflict>,
-    /// Whether the node's kernel can have VRFs.
+    /// The node's addresses.
+    addresses: Vec<IpAddr>,
+    /// Whether its kernel can have VRFs.
     has_vrf: bool,
+}
+
+/// The node that resources are merged for.
+#[derive(Debug, Clone, Copy)]
+pub struct Host<'a> {
+    /// Its labels.
+    pub labels: &'a BTreeMap<String, String>,
+    /// Its addresses, one of each family.
+    pub addresses: &'a [IpAddr],
+    /// Whether its kernel can have VRFs.
+    pub has_vrf: bool,
 }
 
 impl Merged {
@@ -69,6 +83,8 @@ impl Merged {
         let draft = settle(&mut fitting, &mut conflicts);
         conflicts.sort();
         let mut config = finish(draft, &fitting);
+        let mesh = fitting.iter().filter(|part| part.is_fabric);
+        wait_for_higher(&mut config, mesh, &self.addresses);
         if !self.has_vrf {
             leave_out_idle(&mut config);
         }
@@ -106,19 +122,19 @@ impl Problem {
     }
 }
 
-/// Merges the resources that select a node with these labels. They come ordered by namespace and name. On a kernel
-/// without VRFs FRR is not told of what could only do something in one.
+/// Merges the resources that select a node. They come ordered by namespace and name. On a kernel without VRFs FRR is not
+/// told of what could only do something in one.
 pub fn merge<'a>(
-    node_labels: &BTreeMap<String, String>,
+    node: Host<'_>,
     configurations: impl IntoIterator<Item = &'a FRRConfiguration>,
     secrets: &BTreeMap<Key, Secret>,
-    has_vrf: bool,
 ) -> Merged {
-    let mut merged = Merged { has_vrf, ..Merged::default() };
+    let Host { labels, addresses, has_vrf } = node;
+    let mut merged = Merged { has_vrf, addresses: addresses.to_vec(), ..Merged::default() };
     let Merged { parts, senseless, secrets: wanted, .. } = &mut merged;
     for configuration in configurations {
         let object = reference(configuration);
-        match selects(configuration, node_labels) {
+        match selects(configuration, labels) {
             Ok(false) => {}
             Err(problem) => senseless.push(problem.of(&object)),
             Ok(true) => match read::read(object.clone(), configuration, secrets, wanted) {
@@ -167,6 +183,20 @@ fn finish(draft: Draft, parts: &[Part]) -> Config {
         .collect();
     texts.sort_by_key(|(priority, object, _)| (*priority, *object));
     draft.finish(texts.into_iter().map(|(_, _, text)| text.clone()).collect())
+}
+
+/// Lets one of two nodes of a mesh wait for the other to connect: when both do at once, FRR may end both connections.
+fn wait_for_higher<'a>(config: &mut Config, mesh: impl Iterator<Item = &'a Part>, own: &[IpAddr]) {
+    let is_higher = |peer: &Peer| {
+        let Peer::Address(peer) = peer else { return false };
+        own.iter().any(|own| own.is_ipv4() == peer.is_ipv4() && own < peer)
+    };
+    for router in mesh.flat_map(|part| &part.routers) {
+        let Some(united) = config.routers.get_mut(&router.vrf) else { continue };
+        for peer in router.neighbors.iter().map(|neighbor| &neighbor.peer).filter(|peer| is_higher(peer)) {
+            united.neighbors.entry(peer.clone()).and_modify(|neighbor| neighbor.session.passive = true);
+        }
+    }
 }
 
 /// Leaves out routers of VRFs that have nobody to talk with, and imports from them: where the kernel has no VRF they can

@@ -97,7 +97,8 @@ pub fn speaker(name: &str, world: &World, local: &Local) -> frr::Merged {
     let Some(node) = world.node(name) else { return frr::Merged::default() };
     let configurations = world.frr_configurations.values().map(AsRef::as_ref);
     let configurations = mesh::without_itself(configurations, node);
-    frr::merge(&node.labels, configurations.iter().map(AsRef::as_ref), &world.secrets, local.has_vrf)
+    let host = frr::Host { labels: &node.labels, addresses: &node.internal, has_vrf: local.has_vrf };
+    frr::merge(host, configurations.iter().map(AsRef::as_ref), &world.secrets)
 }
 
 /// Plans a node, and leaves out what is of these networks alone: for those who compare two plans and know that there is

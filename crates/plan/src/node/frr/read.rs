@@ -19,6 +19,7 @@ use underlay_world::{Key, Secret};
 
 use super::Problem;
 use super::values;
+use crate::cluster::fabric;
 
 /// Signs of life where nothing is said: what BGP itself proposes.
 const TIMERS: Timers = Timers { keepalive: 60, hold: 180 };
@@ -32,6 +33,8 @@ const UNREAD: &str = "unread";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub object: ObjectRef,
+    /// Whether it connects the nodes with each other.
+    pub is_fabric: bool,
     pub routers: Vec<RouterPart>,
     pub profiles: BTreeMap<String, BfdSettings>,
     pub raw: Option<(i32, RawText)>,
@@ -95,7 +98,8 @@ pub(super) fn read(
         (spec.raw.priority, RawText { text, why })
     });
     if reader.problems.is_empty() {
-        Ok(Part { object, routers, profiles, raw })
+        let is_fabric = fabric::is_ours(&configuration.metadata);
+        Ok(Part { object, is_fabric, routers, profiles, raw })
     } else {
         Err(reader.problems)
     }
@@ -290,6 +294,7 @@ impl Reader<'_> {
                 .filter(|name| !name.is_empty())
                 .and_then(|name| self.value("bfdProfile", values::profile(name))),
             graceful_restart: neighbor.enable_graceful_restart,
+            passive: false,
         })
     }
 

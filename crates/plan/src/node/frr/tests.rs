@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::cluster::fabric;
 use underlay_desired::frr::{Community, Password, Peer, Receive, Remote, Vrf};
 
 fn resource(name: &str, spec: &str) -> FRRConfiguration {
@@ -25,7 +26,7 @@ fn merged_on(has_vrf: bool, resources: &[FRRConfiguration]) -> Merged {
         (Key::new("frr", "opaque"), secret(json!({ "type": "Opaque" }))),
         (Key::new("frr", "no"), Secret::missing()),
     ]);
-    merge(&labels, resources, &secrets, has_vrf)
+    merge(Host { labels: &labels, addresses: &[[10, 0, 0, 7].into()], has_vrf }, resources, &secrets)
 }
 
 /// Which resources are left out, where and why.
@@ -73,6 +74,26 @@ bgp:
       toReceive: {allowed: {prefixes: [{prefix: 10.244.0.0/16, ge: 24, le: 24}]}}
   - {asn: 64512, vrf: blue, imports: [{vrf: default}]}
 ";
+
+#[test]
+fn of_two_nodes_in_a_mesh_the_one_with_the_lower_address_waits() {
+    let spec = "bgp: {routers: [{asn: 64512, neighbors: [{address: 10.0.0.6, asn: 64512},
+                {address: 10.0.0.8, asn: 64512}, {address: fd00::8, asn: 64512}]}]}";
+    let users = resource("ovnk-managed-users", spec);
+    let mut mesh = users.clone();
+    mesh.metadata.labels = Some([(fabric::LABEL.to_owned(), fabric::FABRIC.to_owned())].into());
+    let waits = |resources: &[FRRConfiguration]| -> Vec<(String, bool)> {
+        let merged = merged(resources);
+        let neighbors = merged.config.routers.values().flat_map(|router| &router.neighbors);
+        neighbors.map(|(peer, neighbor)| (peer.to_string(), neighbor.session.passive)).collect()
+    };
+    let waiting = |four: bool| [("10.0.0.6", false), ("10.0.0.8", four), ("fd00::8", false)];
+    let waiting = |four| waiting(four).map(|(peer, waits)| (peer.to_owned(), waits));
+    assert_eq!(waits(std::slice::from_ref(&users)), waiting(false), "what users write means what it says");
+    assert_eq!(waits(std::slice::from_ref(&mesh)), waiting(true), "it has no address of the other family");
+    let generated = resource("ovnk-generated-x", spec);
+    assert_eq!(waits(&[generated, mesh]), waiting(true), "whoever else speaks of the same sessions");
+}
 
 #[test]
 fn parts_of_one_neighbour_add_up() {
