@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use underlay_api::annotations::DEFAULT_NETWORK;
+use underlay_api::annotations::{Annotation, DEFAULT_NETWORK, GeneratedFrom};
 use underlay_api::frr::{
     AllowedIn, BfdProfile, Bgp, FRRConfigurationSpec, Neighbor, PrefixSelector, Receive, Router,
 };
@@ -57,6 +57,12 @@ pub fn is_ours(metadata: &ObjectMeta) -> bool {
     let named = metadata.name.as_ref().is_some_and(|name| name.starts_with(PREFIX));
     let labels = metadata.labels.as_ref();
     named && labels.and_then(|labels| labels.get(LABEL)).is_some_and(|value| value == FABRIC)
+}
+
+/// Whether an FRRConfiguration is about the sessions between the nodes: it was made here, or generated from what was.
+pub fn connects(metadata: &ObjectMeta) -> bool {
+    let from = GeneratedFrom::of(metadata).ok().flatten();
+    is_ours(metadata) || from.is_some_and(|from| from.source == configuration_name())
 }
 
 /// The value of [`MARK`] on a definition; nothing if it is to have none.
@@ -167,7 +173,7 @@ impl Fabric {
         let router = Router { asn, neighbors, ..Router::default() };
         let bgp = Bgp { routers: vec![Arc::new(router)], bfd_profiles: vec![profile], ..Bgp::default() };
         let namespace = &settings.managed.frr_namespace;
-        let name = format!("{PREFIX}{}", digest(&["fabric", FABRIC]));
+        let name = configuration_name();
         let object = FRRConfiguration {
             metadata: ObjectMeta { namespace: Some(namespace.clone()), ..metadata(&name) },
             spec: FRRConfigurationSpec { bgp, ..FRRConfigurationSpec::default() },
@@ -177,6 +183,11 @@ impl Fabric {
         let why = whys.fold(Why::default(), Why::and);
         self.configurations.insert(Key::new(namespace, &name), Generated { object: Arc::new(object), why });
     }
+}
+
+/// The name of the configuration of all nodes.
+fn configuration_name() -> String {
+    format!("{PREFIX}{}", digest(&["fabric", FABRIC]))
 }
 
 /// The name of the advertisement of a network.

@@ -98,7 +98,7 @@ pub(super) fn read(
         (spec.raw.priority, RawText { text, why })
     });
     if reader.problems.is_empty() {
-        let is_fabric = fabric::is_ours(&configuration.metadata);
+        let is_fabric = fabric::connects(&configuration.metadata);
         Ok(Part { object, is_fabric, routers, profiles, raw })
     } else {
         Err(reader.problems)

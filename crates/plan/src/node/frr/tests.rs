@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::fabric;
+use underlay_api::annotations::{Annotation, GeneratedFrom};
 use underlay_desired::frr::{Community, Password, Peer, Receive, Remote, Vrf};
 
 fn resource(name: &str, spec: &str) -> FRRConfiguration {
@@ -91,8 +92,13 @@ fn of_two_nodes_in_a_mesh_the_one_with_the_lower_address_waits() {
     let waiting = |four| waiting(four).map(|(peer, waits)| (peer.to_owned(), waits));
     assert_eq!(waits(std::slice::from_ref(&users)), waiting(false), "what users write means what it says");
     assert_eq!(waits(std::slice::from_ref(&mesh)), waiting(true), "it has no address of the other family");
-    let generated = resource("ovnk-generated-x", spec);
-    assert_eq!(waits(&[generated, mesh]), waiting(true), "whoever else speaks of the same sessions");
+    let mut generated = resource("ovnk-generated-x", spec);
+    assert_eq!(waits(&[generated.clone(), mesh]), waiting(true), "whoever else speaks of the same sessions");
+    let from = |source| BTreeMap::from([(GeneratedFrom::KEY.to_owned(), format!("ra/{source}/n1"))]);
+    generated.metadata.annotations = Some(from("ovnk-managed-2abff1484a"));
+    assert_eq!(waits(std::slice::from_ref(&generated)), waiting(true), "also while the mesh is written anew");
+    generated.metadata.annotations = Some(from("tor"));
+    assert_eq!(waits(std::slice::from_ref(&generated)), waiting(false));
 }
 
 #[test]
