@@ -35,7 +35,7 @@ use underlay_world::local::Assigned;
 use underlay_world::{Key, Kind, Local, Settings, World};
 
 use crate::args::Args;
-use crate::concern::Concern;
+use crate::concern::{Concern, For};
 use crate::edges::{Edges, Targets};
 use crate::metrics::NetworkMetrics;
 use crate::records::NodeRecord;
@@ -50,6 +50,8 @@ const HANDS: usize = 4;
 /// What a plan is made from comes in crowds: networks with their namespaces, pods with their states, and every node's
 /// part. The runtime takes longer than this to ask for a pod's network. Speakers do not wait.
 const LULL: Duration = Duration::from_millis(10);
+/// How long the rest may be put off while speakers are told one thing after the other.
+const PUT_OFF: Duration = Duration::from_millis(100);
 const CROWDS: [&str; 7] = [
     Node::NAME,
     Namespace::NAME,
@@ -150,6 +152,8 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         told: BTreeMap::new(),
         assigned: BTreeMap::new(),
         registered: false,
+        ahead: None,
+        owed: None,
         concern: Concern::default(),
         turns,
         args,
@@ -265,7 +269,11 @@ struct Agent {
     assigned: BTreeMap<Key, Assigned>,
     /// Whether the node has been in the cluster since the agent started.
     registered: bool,
-    /// Tells which news are of no use here.
+    /// The number of what the speaker was told ahead of all others.
+    ahead: Option<u64>,
+    /// Since when the others are owed the same.
+    owed: Option<Instant>,
+    /// Tells whom news are for.
     concern: Concern,
     /// How long turns take.
     turns: Histogram,
@@ -285,13 +293,13 @@ impl Agent {
             let heard = tokio::select! {
                 news = self.feeds.next(&mut world) => {
                     let node = world.node(&self.args.node_name).map(AsRef::as_ref);
-                    self.concern.takes(&news, node, &world)
+                    self.concern.of(&news, node, &world)
                 }
                 changed = self.seen.changed() => {
                     changed.context("the node cannot be seen any more")?;
-                    false
+                    For::Nobody
                 }
-                Ok(()) = self.refused.changed() => true,
+                Ok(()) = self.refused.changed() => For::Everybody,
                 () = &mut stop => return Ok(()),
             };
             let Some(seen) = self.seen.borrow_and_update().clone() else {
@@ -304,7 +312,11 @@ impl Agent {
                 self.wait_for(waiting.trim_start_matches("waiting for "));
             } else if let Some(namespace) = self.lacks_pods(&world) {
                 self.wait_for(&format!("pods of namespace {namespace}, whose egress IP the node holds"));
-            } else if heard || last.local != seen.local {
+            } else if heard == For::Speaker && self.owed.is_none_or(|since| since.elapsed() < PUT_OFF) {
+                self.ahead = self.tell_speaker(&world, &seen.local).or(self.ahead);
+                self.owed.get_or_insert_with(Instant::now);
+                self.feeds.ask_again(Node::NAME);
+            } else if heard != For::Nobody || last.local != seen.local {
                 // Whatever else happened is for edges alone to look at.
                 let began = Instant::now();
                 self.turn(&world, &seen).await;
@@ -344,7 +356,8 @@ impl Agent {
         local.assigned.clone_from(&self.assigned);
         let node = world.node(&self.args.node_name);
         self.registered |= node.is_some();
-        let told = self.tell_speaker(world, &local);
+        self.owed = None;
+        let told = self.tell_speaker(world, &local).or(self.ahead.take());
         let (name, all) = (&self.args.node_name, BTreeSet::new());
         let NodePlan { mut annotations, zone, waiting, .. } =
             underlay_plan::node::plan_rest(name, world, &self.settings, &local, &all);
@@ -395,9 +408,9 @@ impl Agent {
         }
     }
 
-    /// Hands the speaker its part; returns its number if it is new. A node that is taken out of the cluster tells nobody anything: its
-    /// subnets may be another's already. One that never was in it touches nothing, also not FRR: it may have another's name
-    /// by mistake.
+    /// Hands the speaker its part; returns its number if it is new. A node that is taken out of the cluster tells nobody
+    /// anything: its subnets may be another's already. One that never was in it touches nothing, also not FRR: it may have
+    /// another's name by mistake.
     fn tell_speaker(&self, world: &World, local: &Local) -> Option<u64> {
         let speaker = self.speaker.as_ref().filter(|_| self.registered)?;
         speaker.publish(underlay_plan::node::speaker(&self.args.node_name, world, local))

@@ -1,7 +1,7 @@
 //! Which news are the node's business. Every node has FRRConfigurations of its own, and all agents hear of all of them:
 //! what is told to other nodes alone needs no plan.
 //!
-//! In: what is new. Out: whether it is worth a turn.
+//! In: what is new. Out: who has something to do about it.
 
 use std::sync::Arc;
 
@@ -10,6 +10,17 @@ use underlay_plan::node::frr;
 use underlay_runtime::turn::Turn;
 use underlay_world::{Kind, Node, World};
 
+/// Whom news are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// None of this node.
+    Nobody,
+    /// First of all the speaker; the rest may come with what follows.
+    Speaker,
+    /// All.
+    Everybody,
+}
+
 /// What the node was concerned by when it looked last.
 #[derive(Debug, Default)]
 pub struct Concern {
@@ -17,14 +28,20 @@ pub struct Concern {
 }
 
 impl Concern {
-    /// Whether anything of this is the node's business.
-    pub fn takes(&mut self, news: &Turn, node: Option<&Node>, world: &World) -> bool {
+    /// Whose business this is.
+    pub fn of(&mut self, news: &Turn, node: Option<&Node>, world: &World) -> For {
         let now: Vec<_> = node.into_iter().flat_map(|node| frr::concerning(node, world)).cloned().collect();
         let same = now.len() == self.configurations.len()
             && now.iter().zip(&self.configurations).all(|(new, old)| Arc::ptr_eq(new, old));
         self.configurations = now;
         // A list may be the last thing that the first plan waits for.
-        !same || news.anywhere || news.changed.iter().ne([&FRRConfiguration::NAME])
+        if news.anywhere || news.changed.iter().ne([&FRRConfiguration::NAME]) {
+            For::Everybody
+        } else if same {
+            For::Nobody
+        } else {
+            For::Speaker
+        }
     }
 }
 
@@ -52,19 +69,18 @@ mod tests {
         let (mut world, mut concern) = (World::default(), Concern::default());
         let own = news(&["FRRConfiguration"]);
         world.frr_configurations.insert(Key::cluster("n1"), configuration("n1"));
-        assert!(concern.takes(&own, Some(&node), &world), "its own");
+        assert_eq!(concern.of(&own, Some(&node), &world), For::Speaker, "its own");
         world.frr_configurations.insert(Key::cluster("n2"), configuration("n2"));
-        assert!(!concern.takes(&own, Some(&node), &world), "another node's");
-        assert!(
-            concern.takes(&news(&["FRRConfiguration", "Pod"]), Some(&node), &world),
-            "and something else"
-        );
-        assert!(concern.takes(&news(&[]), Some(&node), &world), "who says nothing may mean anything");
+        assert_eq!(concern.of(&own, Some(&node), &world), For::Nobody, "another node's");
+        let more = news(&["FRRConfiguration", "Pod"]);
+        assert_eq!(concern.of(&more, Some(&node), &world), For::Everybody, "and something else");
+        let silent = news(&[]);
+        assert_eq!(concern.of(&silent, Some(&node), &world), For::Everybody, "silence may mean anything");
         let listed = Turn { anywhere: true, ..own.clone() };
-        assert!(concern.takes(&listed, Some(&node), &world), "all of them were listed");
+        assert_eq!(concern.of(&listed, Some(&node), &world), For::Everybody, "all of them were listed");
         world.frr_configurations.insert(Key::cluster("n1"), configuration("n1"));
-        assert!(concern.takes(&own, Some(&node), &world), "its own, changed");
+        assert_eq!(concern.of(&own, Some(&node), &world), For::Speaker, "its own, changed");
         world.frr_configurations.remove(&Key::cluster("n1"));
-        assert!(concern.takes(&own, Some(&node), &world), "its own, gone");
+        assert_eq!(concern.of(&own, Some(&node), &world), For::Speaker, "its own, gone");
     }
 }
