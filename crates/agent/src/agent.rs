@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret, Service};
@@ -14,6 +14,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_api::{EgressIP, FRRConfiguration, NetworkAttachmentDefinition};
@@ -50,7 +51,7 @@ const HANDS: usize = 4;
 /// What a plan is made from comes in crowds: networks with their namespaces, pods with their states, and every node's
 /// part. The runtime takes longer than this to ask for a pod's network. Speakers do not wait.
 const LULL: Duration = Duration::from_millis(10);
-/// How long the rest may be put off while speakers are told one thing after the other.
+/// How long the rest waits after what the speaker was told: more of it may come, and what belongs to it.
 const PUT_OFF: Duration = Duration::from_millis(100);
 const CROWDS: [&str; 7] = [
     Node::NAME,
@@ -226,6 +227,14 @@ fn feeds(
     feeds
 }
 
+/// Waits until those are due who are owed something since then.
+async fn put_off(owed: Option<Instant>) {
+    match owed {
+        Some(since) => sleep_until(since + PUT_OFF).await,
+        None => std::future::pending().await,
+    }
+}
+
 fn readiness(waiting: watch::Receiver<Option<String>>) -> admin::Readiness {
     Arc::new(move || match &*waiting.borrow() {
         Some(what) => Err(format!("waiting for {what}")),
@@ -300,6 +309,7 @@ impl Agent {
                     For::Nobody
                 }
                 Ok(()) = self.refused.changed() => For::Everybody,
+                () = put_off(self.owed) => For::Everybody,
                 () = &mut stop => return Ok(()),
             };
             let Some(seen) = self.seen.borrow_and_update().clone() else {
@@ -312,10 +322,9 @@ impl Agent {
                 self.wait_for(waiting.trim_start_matches("waiting for "));
             } else if let Some(namespace) = self.lacks_pods(&world) {
                 self.wait_for(&format!("pods of namespace {namespace}, whose egress IP the node holds"));
-            } else if heard == For::Speaker && self.owed.is_none_or(|since| since.elapsed() < PUT_OFF) {
+            } else if heard == For::Speaker {
                 self.ahead = self.tell_speaker(&world, &seen.local).or(self.ahead);
                 self.owed.get_or_insert_with(Instant::now);
-                self.feeds.ask_again(Node::NAME);
             } else if heard != For::Nobody || last.local != seen.local {
                 // Whatever else happened is for edges alone to look at.
                 let began = Instant::now();

@@ -55,7 +55,7 @@ const LULL_PER_NODE: Duration = Duration::from_micros(250);
 /// Nobody waits longer than this for the next.
 const LONGEST_LULL: Duration = Duration::from_millis(50);
 /// Networks come with their namespaces, and often several at once; every agent has work with each turn that changes one.
-const SHORTEST_LULL_OF_NETWORKS: Duration = Duration::from_millis(20);
+const SHORTEST_LULL_OF_NETWORKS: Duration = Duration::from_millis(10);
 
 /// Pods that have not ended: only those use networks.
 const LIVING: &str = "status.phase!=Succeeded,status.phase!=Failed";
