@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Secret, Service};
@@ -14,7 +14,6 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 use underlay_api::annotations::DEFAULT_NETWORK;
 use underlay_api::{EgressIP, FRRConfiguration, NetworkAttachmentDefinition};
@@ -39,6 +38,7 @@ use crate::args::Args;
 use crate::concern::{Concern, For};
 use crate::edges::{Edges, Targets};
 use crate::metrics::NetworkMetrics;
+use crate::owed::Owed;
 use crate::records::NodeRecord;
 use crate::report::{Outline, Reporter};
 use crate::speaker::{Place, Speaker};
@@ -51,8 +51,6 @@ const HANDS: usize = 4;
 /// What a plan is made from comes in crowds: networks with their namespaces, pods with their states, and every node's
 /// part. The runtime takes longer than this to ask for a pod's network. Speakers do not wait.
 const LULL: Duration = Duration::from_millis(10);
-/// How long the rest waits after what the speaker was told: more of it may come, and what belongs to it.
-const PUT_OFF: Duration = Duration::from_millis(100);
 const CROWDS: [&str; 7] = [
     Node::NAME,
     Namespace::NAME,
@@ -154,7 +152,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
         assigned: BTreeMap::new(),
         registered: false,
         ahead: None,
-        owed: None,
+        owed: Owed::default(),
         concern: Concern::default(),
         turns,
         args,
@@ -227,14 +225,6 @@ fn feeds(
     feeds
 }
 
-/// Waits until those are due who are owed something since then.
-async fn put_off(owed: Option<Instant>) {
-    match owed {
-        Some(since) => sleep_until(since + PUT_OFF).await,
-        None => std::future::pending().await,
-    }
-}
-
 fn readiness(waiting: watch::Receiver<Option<String>>) -> admin::Readiness {
     Arc::new(move || match &*waiting.borrow() {
         Some(what) => Err(format!("waiting for {what}")),
@@ -280,8 +270,8 @@ struct Agent {
     registered: bool,
     /// The number of what the speaker was told ahead of all others.
     ahead: Option<u64>,
-    /// Since when the others are owed the same.
-    owed: Option<Instant>,
+    /// What the others have still to hear.
+    owed: Owed,
     /// Tells whom news are for.
     concern: Concern,
     /// How long turns take.
@@ -309,7 +299,8 @@ impl Agent {
                     For::Nobody
                 }
                 Ok(()) = self.refused.changed() => For::Everybody,
-                () = put_off(self.owed) => For::Everybody,
+                // Should it be too early for a turn, whatever it waits for brings one.
+                () = self.owed.due() => For::Everybody,
                 () = &mut stop => return Ok(()),
             };
             let Some(seen) = self.seen.borrow_and_update().clone() else {
@@ -324,7 +315,7 @@ impl Agent {
                 self.wait_for(&format!("pods of namespace {namespace}, whose egress IP the node holds"));
             } else if heard == For::Speaker {
                 self.ahead = self.tell_speaker(&world, &seen.local).or(self.ahead);
-                self.owed.get_or_insert_with(Instant::now);
+                self.owed.note();
             } else if heard != For::Nobody || last.local != seen.local {
                 // Whatever else happened is for edges alone to look at.
                 let began = Instant::now();
@@ -365,7 +356,7 @@ impl Agent {
         local.assigned.clone_from(&self.assigned);
         let node = world.node(&self.args.node_name);
         self.registered |= node.is_some();
-        self.owed = None;
+        self.owed.settle();
         let told = self.tell_speaker(world, &local).or(self.ahead.take());
         let (name, all) = (&self.args.node_name, BTreeSet::new());
         let NodePlan { mut annotations, zone, waiting, .. } =

@@ -14,6 +14,7 @@ mod edges;
 mod importer;
 mod install;
 mod metrics;
+mod owed;
 mod records;
 mod refused;
 mod remembered;

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::diff::Daemon;
-use crate::diff::words;
+use crate::diff::{Daemon, words};
 use crate::observe::socket;
 use crate::vty::{Vty, VtyError};
 
